@@ -8,7 +8,14 @@ import pandas as pd
 import torch
 
 from exfam import EventEFA
-from exfam.efa.events.event_attention import TimeCorrection, WaitAttention
+from exfam.efa.events.event_attention import (
+    N_MARK_NUMBERS,
+    AttentionCorrection,
+    AttentionSizes,
+    PastAttention,
+)
+from exfam.efa.events.event_pace import StreamPace
+from exfam.efa.events.event_values import N_INPUTS
 from exfam.efa.events.time_part import scales_of
 from exfam.simulators import HawkesProcess, simulate_hawkes
 
@@ -44,17 +51,31 @@ def fitted():
 
 @functools.cache
 def attentive():
-    """The same with an untrained correction of random outputs: laws hold whatever it says."""
+    """The same with a pace and untrained corrections of random outputs: laws hold all the same."""
     model = EventEFA(**COLUMNS).fit(FRAME)
-    streams = model._given(FRAME)[1]
-    time = model.event_model_.time
+    parts, n_items = model.event_model_, model.data_counts_["items"]
     generator = torch.Generator().manual_seed(0)
-    network = WaitAttention(model.data_counts_["items"], 1, generator=generator)
-    with torch.no_grad():
-        network.out.weight.normal_(0.0, 0.5, generator=generator)
-    network.set_scales(*scales_of(time, streams))
-    time = replace(time, correction=TimeCorrection(network.eval(), 1.0))
-    model.event_model_ = replace(model.event_model_, time=time)
+    scales = scales_of(parts.time, model._given(FRAME)[1])
+
+    def correction(*sizes):
+        network = PastAttention(AttentionSizes(n_items, 1, *sizes), generator=generator)
+        with torch.no_grad():
+            network.out.weight.normal_(0.0, 0.5, generator=generator)
+        network.set_scales(*scales)
+        return AttentionCorrection(network.eval(), 1.0)
+
+    level = parts.values[0]
+    sizes = (N_MARK_NUMBERS + N_INPUTS - 1, level.family.n_params)
+    model.event_model_ = replace(
+        parts,
+        time=replace(
+            parts.time,
+            correction=correction(),
+            mixture=replace(parts.time.mixture, pace=StreamPace(3.0, 0.9)),
+        ),
+        item=replace(parts.item, correction=correction(N_MARK_NUMBERS, n_items)),
+        values=(replace(level, correction=correction(*sizes)),),
+    )
     return model
 
 

@@ -7,7 +7,7 @@ import pytest
 from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, attentive, excited, fitted
 from exfam import DataError, EventEFA, ExfamError, Groups, SupportError, load
 from exfam.efa.events import event_forward
-from exfam.efa.events.event_attention import corrected_survival
+from exfam.efa.events.event_bins import corrected_survival
 from exfam.simulators import HawkesProcess, simulate_renewals
 
 PARTS = ("time", "item", "level")
@@ -139,7 +139,7 @@ def test_sources_of_a_rate_add_up_to_it(model_of):
     parts = model.event_model_.time
     clocked = parts.clocked(model._given(FRAME)[1])
     spell = np.flatnonzero(clocked.spells.event == row)
-    states = [clocked.state(process)[spell] for process in parts.mixture.processes]
+    states = parts.mixture.states(clocked)[spell]
     wait, step = clocked.high[spell], 1e-6
     logs = np.array([parts.mixture.log_survival(states, wait + away)[0] for away in (-step, step)])
     shares = parts.shares(
@@ -159,7 +159,7 @@ def test_excitation_is_found_where_it_is():
     frame = excited()
     model = EventEFA(**HAWKES, item="item").fit(frame)
     nats = model.choices_["time"]
-    assert nats["hawkes"] > nats["poisson"] and nats["mixed"] >= nats["hawkes"] - 1e-9
+    assert nats["hawkes"] > nats["poisson"] and nats["chosen"] >= nats["hawkes"] - 1e-9
     levels = EventEFA(**HAWKES, time_base="hawkes", decays=[PROCESS.decay]).fit(frame)
     assert levels.calibration(frame).distance < 1.5 * levels.calibration(frame).even
 
@@ -170,12 +170,33 @@ def test_attention_finds_what_the_base_cannot_see():
     waits = np.exp(np.where(np.arange(1800) % 2, -2.0, 1.0) + 0.3 * random.normal(size=1800))
     frame = {"s": np.repeat(np.arange(60), 30), "t": waits.reshape(60, 30).cumsum(1).ravel()}
     model = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(frame)
-    assert model.gain_.gate > 0 and model.gain_.low > 0.05 and "Attention added" in repr(model)
+    assert model.gain_.gate > 0 and model.gain_.low > 0.05 and "Attention on times" in repr(model)
     base = EventEFA(group="s", time="t", time_base="renewal", attention="none").fit(frame)
     assert model.score(frame) > base.score(frame) + 0.1 and base.gain_ is None
     shuffled = {**frame, "t": random.exponential(size=(60, 30)).cumsum(1).ravel()}
     closed = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(shuffled)
     assert closed.gain_.gate == 0 and closed.event_model_.time.correction is None
+
+
+def test_attention_finds_items_by_values_and_values_by_items():
+    """The next item goes by the last value, and a value by the last item: no base sees either."""
+    random = np.random.default_rng(1)
+    noise, n = random.normal(size=(60, 24)), 60 * 24
+    item, value = np.zeros((60, 24), dtype=int), noise.copy()
+    for step in range(1, 24):
+        item[:, step] = value[:, step - 1] > item[:, step - 1]
+        value[:, step] = noise[:, step] + 2 * item[:, step - 1]
+    frame = {"s": np.repeat(np.arange(60), 24), "t": np.tile(np.arange(24.0), 60)}
+    frame |= {"i": item.ravel(), "v": value.ravel()}
+    columns = {"group": "s", "time": "t", "item": "i", "value": "v", "progress": False}
+    model = EventEFA(**columns, time_base="poisson", family="gaussian").fit(frame)
+    assert list(model.gains_) == ["time", "item", "v"]
+    assert model.gains_["item"].low > 0.1 and model.gains_["v"].low > 0.01
+    assert "Attention on items added" in repr(model) and "Attention on v added" in repr(model)
+    base = EventEFA(**columns, time_base="poisson", family="gaussian", attention="none").fit(frame)
+    parts, alone = model.score_parts(frame), base.score_parts(frame)
+    assert parts["item"] > alone["item"] + 0.1 and parts["v"] > alone["v"] + 0.02
+    assert n == len(model.log_prob(frame)) and base.gains_ == {}
 
 
 def test_validation_may_be_given_and_streams_need_no_names():

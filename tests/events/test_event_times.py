@@ -1,13 +1,16 @@
 """Laws of the times of events: exact likelihoods, known rates, ties, ends, clocks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import integrate, stats
+from scipy.special import gammaln
 
 from events.event_cases import COLUMNS, FRAME, HAWKES, attentive, excited, fitted
 from exfam import DataError, EventEFA
-from exfam.efa.events.event_attention import (
+from exfam.efa.events.event_bins import (
     N_BINS,
     base_survival,
     bin_shares,
@@ -16,6 +19,8 @@ from exfam.efa.events.event_attention import (
     shares_of_bins,
 )
 from exfam.efa.events.event_clock import EventClock, offset_changes
+from exfam.efa.events.event_pace import StreamPace
+from exfam.efa.events.fit_time import held_out_mixture
 from exfam.efa.events.wait_processes import IntensityProcess, log_of_rest
 from exfam.simulators import simulate_renewals
 
@@ -86,6 +91,52 @@ def test_known_rates_are_within_their_intervals():
     # By itself and by item 0: 0.3 of its own, and a base raised by what item 0 adds.
     share = numbers[1]
     assert abs(share - 0.3) < 4 * error[1] + 0.1 and 0.2 < numbers[0] < 0.45
+
+
+def test_a_pace_makes_counts_negative_binomial():
+    """A Poisson process with a gamma factor: the likelihood of a stream has a closed form."""
+    model = EventEFA(**HAWKES, time_base="poisson").fit(excited())
+    clocked = model.event_model_.time.clocked(model._given(excited())[1])
+    mixture = replace(model.event_model_.time.mixture, pace=StreamPace(shape=2.5))
+    spells, theta = clocked.spells, only_process(model).theta[0]
+    nats = np.bincount(spells.stream, weights=mixture.log_probs(clocked))
+    n, gone, a = np.bincount(spells.stream, weights=spells.event >= 0), theta * 60.0, 2.5
+    expected = n * np.log(theta) + a * np.log(a) - (a + n) * np.log(a + gone)
+    np.testing.assert_allclose(nats, expected + gammaln(a + n) - gammaln(a), rtol=1e-9)
+    forgets = StreamPace(shape=2.5, memory=0.7)
+    seen = forgets.seen(np.zeros(3, dtype=np.int64), np.array([-1.0, -3.0, -0.5]))
+    np.testing.assert_allclose(seen, [[0, 0], [1, 1], [1.7, 3.7]])
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+def test_streams_have_a_pace_of_their_own_where_they_differ(spread):
+    random = np.random.default_rng(7)
+    factor = np.exp(spread * random.normal(size=80))[:, None]
+    waits = random.gamma(3.0, 1.0, size=(80, 14)) / factor
+    frame = {"s": np.repeat(np.arange(80), 14), "t": waits.cumsum(1).ravel()}
+    model = EventEFA(group="s", time="t", attention="none", progress=False).fit(frame)
+    mixture, nats = model.event_model_.time.mixture, model.choices_["time"]
+    assert "renewal" in mixture.names and mixture.pace.is_on == (spread > 0)
+    assert (nats["chosen"] > nats["renewal"] + 0.02) == (spread > 0)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_simplest_process_is_kept_unless_another_is_ahead(seed):
+    drawn = simulate_renewals(40, shape=1.0, scale=1.0, end=20.0, seed=seed)  # a Poisson process
+    mixture = EventEFA(**HAWKES).fit(drawn.columns()).event_model_.time.mixture
+    assert mixture.names == ("poisson",) and not mixture.pace.is_on
+
+
+def test_a_mixture_is_judged_by_shares_of_other_folds():
+    random = np.random.default_rng(0)
+    stream, first = np.repeat(np.arange(60), 20), random.normal(size=1200)
+    # Two that are right in turns are better together.
+    apart = np.where(random.random(1200) < 0.5, 2.0, -2.0)
+    mixed = held_out_mixture(np.stack([first + apart, first - apart]), stream)
+    assert mixed.mean() > first.mean() + 0.5
+    # What one stream alone is likely under does not help that stream.
+    own = np.where(stream == 3, first + 5.0, first - 50.0)
+    assert held_out_mixture(np.stack([first, own]), stream)[stream == 3].mean() < 1.0
 
 
 def test_a_renewal_process_has_the_likelihood_of_its_waits():

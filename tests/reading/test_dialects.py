@@ -215,6 +215,7 @@ def test_marks_of_missing_values(tmp_path):
     frame = {"u": [1, 1, 2], "i": [-999, 2, 3], "v": [-999.0, 2.0, np.nan]}
     for groups in (
         exfam.read(frame, **COLUMNS, missing=-999),
+        exfam.read(frame, **COLUMNS, missing=np.array(-999)),
         exfam.Groups.from_frame(frame, group="u", item="i", value="v", missing=[-999]),
     ):
         assert groups.observed.tolist() == [False, True, False]

@@ -107,6 +107,7 @@ def check_encoding(name: str, encoding: Any) -> None:
 def as_marks(name: str, given: Any) -> tuple[Missing, ...]:
     """Numbers and texts that stand for a missing value, from one or several."""
     several = isinstance(given, list | tuple | set | frozenset | np.ndarray)
+    given = np.atleast_1d(given) if isinstance(given, np.ndarray) else given
     marks = list(given) if several else [given]
     plain = [mark.item() if isinstance(mark, np.generic) else mark for mark in marks]
     for mark in plain:

@@ -73,6 +73,8 @@ def gain_sentences(model: Any) -> list[str]:
 
     And what value columns add to later ones of their element.
     """
+    if isinstance(by_part := getattr(model, "gains_", None), dict):
+        return [str(gain) for gain in by_part.values()]
     names = ("gain_", "value_gain_", "column_gain_")
     gain, of_values, columns = (getattr(model, name, None) for name in names)
     both = gain is not None and of_values is not None

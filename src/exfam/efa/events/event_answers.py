@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
-from exfam.efa.events.event_attention import corrected_hazard_ratio, corrected_survival
+from exfam.efa.events.event_bins import corrected_hazard_ratio, corrected_survival
 from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live_streams
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_results import (
@@ -16,7 +16,8 @@ from exfam.efa.events.event_results import (
     EventPrediction,
 )
 from exfam.efa.events.event_streams import EventStreams
-from exfam.efa.events.wait_processes import ClockedSpells, IntensityProcess, PastState
+from exfam.efa.events.time_part import MixtureState
+from exfam.efa.events.wait_processes import ClockedSpells, IntensityProcess
 
 # Levels of time over which the next item is averaged.
 _N_LEVELS = 8
@@ -52,7 +53,7 @@ def predict_next(
         probability = proba[rows, code]
         item = code if labels is None else labels[code]
     for part in model.values:
-        eta = live.eta(part, rows, code)
+        eta = live.eta(part, rows, code, np.where(np.isfinite(median), median, live.time + 1e6))
         z = part.family.mean(eta) if part.family.has_mean else part.family.quantile(0.5, eta)
         expected = part.restored_values(z.double().numpy(), code)
         values[part.column] = np.where(part.observed_share[code] >= 0.5, expected, np.nan)
@@ -190,8 +191,7 @@ def _at_spell(
     only = np.array([spell])
     before = int(clocked.spells.before[spell])
     stream = int(clocked.spells.stream[spell])
-    processes = model.time.mixture.processes
-    states = [clocked.state(process)[only] for process in processes]
+    states = model.time.mixture.states(clocked)[only]
     speed = float(np.exp(clocked.log_speed[spell]))
     past = np.arange(clocked.streams.start[stream], before + 1)
     parts = _parts(model, clocked, states, clocked.high[only], past=past, speed=speed)
@@ -202,7 +202,7 @@ def _at_spell(
 def _at_end(live: LiveStreams, clocked: ClockedSpells, stream: int) -> _Parts:
     model, streams = live.model, clocked.streams
     only = np.array([stream])
-    states = [state[only] for state in live.states]
+    states = live.states[only]
     speed = float(np.exp(model.time.clock.log_speed(streams.end[only]))[0])
     past = np.arange(streams.start[stream], streams.stop[stream])
     wait = np.maximum(live.since[only], 1e-9)
@@ -213,7 +213,7 @@ def _at_end(live: LiveStreams, clocked: ClockedSpells, stream: int) -> _Parts:
 def _with_attention(
     parts: _Parts,
     model: EventModel,
-    states: list[PastState],
+    states: MixtureState,
     wait: Float[np.ndarray, "1"],
     shares: Float[np.ndarray, "1 bins"] | None,
 ) -> _Parts:
@@ -233,7 +233,7 @@ def _with_attention(
 def _parts(
     model: EventModel,
     clocked: ClockedSpells,
-    states: list[PastState],
+    states: MixtureState,
     wait: Float[np.ndarray, "1"],
     *,
     past: Int64[np.ndarray, "past"],
@@ -243,13 +243,14 @@ def _parts(
     mixture = model.time.mixture
     alive = [
         process.log_survival(s, wait)[0]
-        for process, s in zip(mixture.processes, states, strict=True)
+        for process, s in zip(mixture.processes, states.processes, strict=True)
     ]
     weight = mixture.shares * np.exp(np.array(alive) - max(alive))
-    weight = speed * weight / weight.sum()
+    factor = mixture.pace.log_factor(states.seen, mixture.without_pace(states, wait))
+    weight = speed * float(np.exp(factor[0])) * weight / weight.sum()
     kinds, sources, rates = [_BASE_RATE, _OWN_RATE, _RENEWAL], [-1, -1, -1], np.zeros(3)
     by_event = np.zeros(len(past))
-    for process, state, share in zip(mixture.processes, states, weight, strict=True):
+    for process, state, share in zip(mixture.processes, states.processes, weight, strict=True):
         if not isinstance(process, IntensityProcess):
             rates[2] += share * float(np.exp(process.log_hazard(state, wait))[0])
             continue
@@ -296,7 +297,7 @@ def calibration_of(model: EventModel, streams: EventStreams, *, seed: int) -> Ev
     if not ended.any():
         raise DataError("`X` must hold a wait that ended in an event, got none.")
     mixture, random = model.time.mixture, np.random.default_rng(seed)
-    states = [clocked.state(process)[ended] for process in mixture.processes]
+    states = mixture.states(clocked)[ended]
     shares = model.time.shares(clocked.spells[ended], model.time.logits(streams))
 
     def survival(wait: np.ndarray) -> np.ndarray:

@@ -1,14 +1,9 @@
-"""Attention over the past of a stream, which reshapes the waits that the base expects.
+"""Attention over the past of a stream, which corrects what a base says of the next event.
 
-Let S be the base's survival function of a wait. It is cut at fixed levels 1 = e_0 > e_1 > ... = 0
-into bins of mass m_j = e_(j-1) - e_j, and the corrected one is linear in S within each of them,
-
-    S'(S) = (sum of q_i, i > j) + q_j (S - e_j) / m_j,    q = softmax(log m + gate * network(past)).
-
-So it is a distribution whatever the network says, exact with cells and open ends, and the base
-itself where the network is 0, as it is at the start. The log-odds of a tie are moved by another
-output. The network looks at the last events: their items, how long ago they were and the waits
-before them; its query has the last item, what the base expects, the hour and the weekday.
+The network looks at the last events: their items, how long ago they were and the waits before them;
+its query has an item and further numbers of the moment. Its outputs are 0 at the start, so that the
+correction begins as the base itself: they reshape waits (see `event_bins`) and move the log-odds of
+a tie, or the logits of items, or the parameters of a value.
 """
 
 import math
@@ -21,33 +16,31 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.efa.events.event_streams import EventStreams
-from exfam.efa.events.event_values import observed_values
+from exfam.efa.events.event_bins import N_BINS
+from exfam.efa.events.event_clock import EventClock
+from exfam.efa.events.event_streams import EventStreams, observed_values
 from exfam.layers import Dropout, linear, table
 
-_LOWER = (0.0, 0.004, 0.015, 0.04, 0.08, 0.13, 0.2, 0.28, 0.36, 0.44, 0.5)
-EDGES = np.array([*_LOWER, *(1 - level for level in _LOWER[-2::-1])])
-MASS = np.diff(EDGES)
-N_BINS = len(MASS)
 # Events that are looked at; sizes of the network.
 LENGTH = 20
 _DIM, _HIDDEN, _HEADS, _DROPOUT = 32, 64, 2, 0.1
 N_TOKEN_NUMBERS, N_PROBES = 5, 3
-N_QUERY_NUMBERS = N_PROBES + 8
-_AT_ONCE = 8192
+N_QUERY_NUMBERS, N_MARK_NUMBERS = N_PROBES + 8, 8
+_AT_ONCE, _STORED = 8192, "attention."
 
 
 @dataclass(frozen=True, eq=False)
 class PastTokens:
-    """What the network sees after each event.
+    """What the network sees at each event: right after it, or when it comes.
 
-    `token`: of each event its item and numbers; `reading`: of the clock; `query`: further numbers
-    of the moment after it; `index`: the last events up to it, -1 before the stream's first
+    `token`: of each event its item and numbers; `reading`: of the clock; `shown`, `query`: an item
+    and numbers of the moment; `index`: the last events, -1 before the stream's first
     """
 
     item: Int64[np.ndarray, "events"]
     token: Float[np.ndarray, "events numbers"]
     reading: Float[np.ndarray, "events"]
+    shown: Int64[np.ndarray, "events"]
     query: Float[np.ndarray, "events queries"]
     index: Int64[np.ndarray, "events length"]
 
@@ -57,7 +50,7 @@ class PastTokens:
         there = index >= 0
         index = index.clip(0)
         age = np.where(there, self.reading[rows][:, None] - self.reading[index], 0.0).clip(0.0)
-        arrays = (self.item[index], self.token[index], age, self.item[rows], self.query[rows])
+        arrays = (self.item[index], self.token[index], age, self.shown[rows], self.query[rows])
         item, token, ages, last, query = (torch.from_numpy(array) for array in arrays)
         present = torch.from_numpy(there)
         return TokenBatch(item, token.float(), ages.float(), last, query.float(), present)
@@ -124,8 +117,17 @@ def value_units(streams: EventStreams) -> Float[np.ndarray, "columns 2"]:
     return units
 
 
-class WaitAttention(nn.Module):
-    """Logits of the bins and of a tie, from the past; all 0 at the start.
+class AttentionSizes(NamedTuple):
+    """Of what is looked at and of what is put out; unless given, those of waits."""
+
+    n_items: int
+    n_values: int
+    n_queries: int = N_QUERY_NUMBERS
+    n_outputs: int = N_BINS + 1
+
+
+class PastAttention(nn.Module):
+    """Outputs from the past, all 0 at the start.
 
     `scales`: the mean and spread of logs of waits, by which waits and ages are standardized;
     `probes`: waits that the base is asked about; `units`: of columns of values
@@ -135,22 +137,24 @@ class WaitAttention(nn.Module):
     probes: Tensor
     units: Tensor
 
-    def __init__(self, n_items: int, n_values: int, *, generator: torch.Generator) -> None:
+    def __init__(self, sizes: AttentionSizes, *, generator: torch.Generator) -> None:
         super().__init__()
+        self.sizes = sizes
+        n_items = sizes.n_items
         self.items = table(n_items + 1, _DIM, scale=0.3, generator=generator)
         self.numbers = linear(N_TOKEN_NUMBERS + 2, _DIM, generator=generator)
         self.last = table(n_items + 1, _DIM, scale=0.3, generator=generator)
-        self.query = linear(N_QUERY_NUMBERS, _DIM, generator=generator)
+        self.query = linear(sizes.n_queries, _DIM, generator=generator)
         self.to_query = linear(_DIM, _DIM, generator=generator, bias=False)
         self.to_key = linear(_DIM, _DIM, generator=generator, bias=False)
         self.to_value = linear(_DIM, _DIM, generator=generator, bias=False)
         self.hidden = linear(2 * _DIM, _HIDDEN, generator=generator)
         self.dropout = Dropout(_DROPOUT)
-        self.out = linear(_HIDDEN, N_BINS + 1, generator=generator)
+        self.out = linear(_HIDDEN, sizes.n_outputs, generator=generator)
         nn.init.zeros_(self.out.weight)
         self.register_buffer("scales", torch.tensor([0.0, 1.0]))
         self.register_buffer("probes", torch.ones(N_PROBES, dtype=torch.float64))
-        self.register_buffer("units", torch.ones(n_values, 2, dtype=torch.float64))
+        self.register_buffer("units", torch.ones(sizes.n_values, 2, dtype=torch.float64))
 
     def set_scales(
         self,
@@ -165,7 +169,7 @@ class WaitAttention(nn.Module):
         self.units.copy_(torch.from_numpy(units))
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "n outputs"]:
-        """Logits of the bins, then of a tie."""
+        """Of waits, logits of the bins, then of a tie."""
         n_items = self.items.num_embeddings
         center, spread = self.scales
         age = ((batch.age + torch.exp(center - 4 * spread)).log() - center) / spread
@@ -193,44 +197,17 @@ class WaitAttention(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class TimeCorrection:
+class AttentionCorrection:
     """A trained network and how much of it is kept."""
 
-    network: WaitAttention
+    network: PastAttention
     gate: float
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All numbers, by name."""
-        state = self.network.state_dict()
-        return {f"attention.{name}": part.numpy() for name, part in state.items()}
-
-    def config(self) -> dict[str, Any]:
-        """What else a saved model needs."""
-        sizes = (self.network.items.num_embeddings - 1, len(self.network.units))
-        return {"gate": self.gate, "sizes": list(sizes)}
-
-    @classmethod
-    def restored(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-    ) -> "TimeCorrection":
-        """What `config` and `arrays` say."""
-        n_items, n_values = config["sizes"]
-        generator = torch.Generator().manual_seed(0)
-        network = WaitAttention(n_items, n_values, generator=generator)
-        start = "attention."
-        state = {
-            name[len(start) :]: torch.from_numpy(array)
-            for name, array in arrays.items()
-            if name.startswith(start)
-        }
-        network.load_state_dict(state)
-        return cls(network.eval(), float(config["gate"]))
 
     def logits_at(
         self, past: PastTokens, rows: Int64[np.ndarray, "n"]
     ) -> Float[np.ndarray, "n outputs"]:
         """Gated outputs after some events."""
-        parts = [np.zeros((0, N_BINS + 1))]
+        parts = [np.zeros((0, self.network.sizes.n_outputs))]
         for first in range(0, len(rows), _AT_ONCE):
             parts.append(self.outputs(past.batch(rows[first : first + _AT_ONCE])))
         return np.concatenate(parts)
@@ -243,63 +220,35 @@ class TimeCorrection:
         return np.where(batch.present.any(1).numpy()[:, None], logits, 0.0)
 
 
-def bin_shares(logits: Float[np.ndarray, "n bins"]) -> Float[np.ndarray, "n bins"]:
-    """q, from the shortest waits to the longest."""
-    tilted = MASS * np.exp(logits - logits.max(1, keepdims=True))
-    shares: np.ndarray = tilted / tilted.sum(1, keepdims=True)
-    return shares
+def correction_arrays(correction: AttentionCorrection | None) -> dict[str, np.ndarray]:
+    """All numbers of a correction, if there is one, by name."""
+    state = {} if correction is None else correction.network.state_dict()
+    return {f"{_STORED}{name}": part.numpy() for name, part in state.items()}
 
 
-def shares_of_bins(
-    early: Float[np.ndarray, "n"], late: Float[np.ndarray, "n"], is_point: Bool[np.ndarray, "n"]
-) -> Float[np.ndarray, "n bins"]:
-    """By how much each bin's q multiplies a probability that the base has between two survivals.
-
-    r_j, so that the corrected probability is the base's times the sum of q_j r_j, which is 1 where
-    q is the mass. `is_point`: densities at `late`.
-    """
-    low, high = 1 - early, 1 - late
-    overlap = np.minimum(high[:, None], EDGES[1:]) - np.maximum(low[:, None], EDGES[:-1])
-    overlap = overlap.clip(0.0)
-    where = np.searchsorted(EDGES, high, side="left").clip(1, N_BINS) - 1
-    same = is_point | (where == np.searchsorted(EDGES, low, side="right").clip(1, N_BINS) - 1)
-    same |= overlap.sum(1) <= 0
-    point = np.zeros_like(overlap)
-    point[np.arange(len(where)), where] = 1.0
-    held = np.where(same[:, None], point, overlap)
-    shares: np.ndarray = held / held.sum(1, keepdims=True) / MASS
-    return shares
+def correction_config(correction: AttentionCorrection | None) -> dict[str, Any] | None:
+    """What else a saved correction needs."""
+    if correction is None:
+        return None
+    return {"gate": correction.gate, "sizes": list(correction.network.sizes)}
 
 
-def corrected_survival(
-    survival: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n bins"]
-) -> Float[np.ndarray, "n"]:
-    """S'(S)."""
-    where = np.searchsorted(EDGES, 1 - survival, side="right").clip(1, N_BINS) - 1
-    row = np.arange(len(survival))
-    later = shares[:, ::-1].cumsum(1)[:, ::-1] - shares
-    within = (survival - (1 - EDGES[1:][where])) / MASS[where]
-    return later[row, where] + shares[row, where] * within
-
-
-def corrected_hazard_ratio(
-    survival: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n bins"]
-) -> Float[np.ndarray, "n"]:
-    """By how much the hazard is multiplied where the base has survived so far."""
-    where = np.searchsorted(EDGES, 1 - survival, side="right").clip(1, N_BINS) - 1
-    denser = shares[np.arange(len(where)), where] / MASS[where]
-    return denser * survival / corrected_survival(survival, shares)
-
-
-def base_survival(
-    corrected: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n bins"]
-) -> Float[np.ndarray, "n"]:
-    """The S of an S'(S)."""
-    later = shares[:, ::-1].cumsum(1)[:, ::-1] - shares
-    where = (later > corrected[:, None]).sum(1).clip(max=N_BINS - 1)
-    row = np.arange(len(corrected))
-    within = (corrected - later[row, where]) / shares[row, where]
-    return 1 - EDGES[1:][where] + MASS[where] * within
+def restored_correction(
+    config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> AttentionCorrection | None:
+    """The correction of a part, of which this is all that was saved; None without."""
+    own = config.get("attention")
+    if own is None:
+        return None
+    sizes = AttentionSizes(*own["sizes"])
+    network = PastAttention(sizes, generator=torch.Generator().manual_seed(0))
+    state = {
+        name.removeprefix(_STORED): torch.from_numpy(array)
+        for name, array in arrays.items()
+        if name.startswith(_STORED)
+    }
+    network.load_state_dict(state)
+    return AttentionCorrection(network.eval(), float(own["gate"]))
 
 
 def query_numbers(
@@ -313,17 +262,59 @@ def query_numbers(
     typical waits, how many events the stamp has, and the chance of a tie
     """
     count, age, run, tie = others
-    angle = 2 * np.pi * local
     log_odds = np.log(tie.clip(1e-6, 1 - 1e-6)) - np.log1p(-tie.clip(1e-6, 1 - 1e-6))
     columns = (
         *log_survival.clip(-12.0).T / 4,
-        np.sin(angle),
-        np.cos(angle),
-        np.sin(angle / 7),
-        np.cos(angle / 7),
+        *hour_numbers(local),
         np.log1p(count) / 3,
         np.log1p(age) / 5,
         np.log1p(run),
         log_odds / 4,
     )
     return np.column_stack(columns)
+
+
+def hour_numbers(local: Float[np.ndarray, "n"]) -> tuple[np.ndarray, ...]:
+    """The hour of the day and the weekday, each on a circle."""
+    angle = 2 * np.pi * local
+    return np.sin(angle), np.cos(angle), np.sin(angle / 7), np.cos(angle / 7)
+
+
+def mark_numbers(
+    wait: Float[np.ndarray, "n"],
+    past: tuple[np.ndarray, np.ndarray],
+    local: Float[np.ndarray, "n"],
+    network: PastAttention,
+) -> Float[np.ndarray, "n numbers"]:
+    """What is known of a moment at which an event comes; `past`: its run, and events looked at."""
+    run, count = past
+    center, spread = network.scales.tolist()
+    positive = wait > 0
+    log_wait = np.where(positive, (np.log(np.where(positive, wait, 1.0)) - center) / spread, 0.0)
+    columns = (log_wait, ~positive, np.log1p(run), count / LENGTH, *hour_numbers(local))
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+
+
+def mark_tokens(
+    streams: EventStreams,
+    clock: EventClock,
+    network: PastAttention,
+    *,
+    shown: Int64[np.ndarray, "events"] | None = None,
+    further: Float[np.ndarray, "events numbers"] | None = None,
+) -> PastTokens:
+    """What attention sees when an event comes: the events before it, and its time.
+
+    `shown`: the item beside the query, the last one unless given; `further`: numbers beside
+    """
+    n, first = len(streams.time), streams.is_first
+    index = np.full((n, LENGTH), -1)
+    index[1:] = last_events(streams)[:-1]
+    index[first] = -1
+    wait = np.diff(streams.time, prepend=streams.time[:1])
+    past = (streams.run, (index >= 0).sum(1))
+    query = mark_numbers(wait, past, clock.local(streams.time), network)
+    query = query if further is None else np.column_stack([query, further])
+    last = np.append(-1, streams.item[:-1])[:n] if shown is None else shown
+    tokens = token_numbers(streams, network.units.numpy())
+    return PastTokens(streams.item, tokens, clock.reading(streams.time), last, query, index)

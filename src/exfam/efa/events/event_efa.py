@@ -70,8 +70,8 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     {parameters}
 
     After `fit`: `event_model_` (all that was learned), `vocabulary_`, `choices_` (the nats of
-    validation events by part and by what was tried), `gain_` (what attention added to the times of
-    the base there; None where it was not tried).
+    validation events by part and by what was tried), `gains_` (what attention added to the base
+    there, by part; without those that it was not tried on).
 
     >>> frame = {"patient": [1, 1, 1, 2, 2], "day": [0.0, 1.5, 2.0, 0.5, 4.0],
     ...     "code": ["in", "test", "out", "in", "out"]}
@@ -88,7 +88,12 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     choices_: dict[str, dict[str, float]] = attribute()
     seen_: Seen = attribute()
     has_dates_: bool = attribute()
-    gain_: Gain | None = attribute()
+    gains_: dict[str, Gain] = attribute()
+
+    @property
+    def gain_(self) -> Gain | None:
+        """What attention added to times, None where it was not tried."""
+        return self.gains_.get("time")
 
     @recorded
     def fit(self, X: Any, y: None = None, *, validation: Any = None, end: Any = None) -> "EventEFA":
@@ -111,7 +116,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         streams = self._streams(whole, end=end)
         n_validation = 0 if validation is None else len(groups[1])
         fitted = fit_event_model(self, streams, n_validation=n_validation)
-        self.event_model_, self.choices_, self.gain_ = fitted
+        self.event_model_, self.choices_, self.gains_ = fitted
         self.has_dates_ = has_dates(X, self.time, self.dialect) or self.time_zone is not None
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = dict(whole.groups.vocabulary)
@@ -341,7 +346,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
             "model": self.event_model_.config(),
             "choices": self.choices_,
             "dates": self.has_dates_,
-            "gain": None if self.gain_ is None else asdict(self.gain_),
+            "gains": {name: asdict(gain) for name, gain in self.gains_.items()},
         }, tensors
 
     def _restore(
@@ -351,4 +356,5 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         self.event_model_ = EventModel.restored(config["model"], arrays)
         self.vocabulary_, self.choices_ = vocabulary, config["choices"]
         self.has_dates_ = bool(config["dates"])
-        self.gain_ = None if config["gain"] is None else Gain(**config["gain"])
+        gains = config.get("gains") or {"time": config.get("gain")}
+        self.gains_ = {name: Gain(**gain) for name, gain in gains.items() if gain is not None}

@@ -11,21 +11,15 @@ import torch
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import ExfamError
-from exfam.efa.events.event_attention import (
-    N_BINS,
-    base_survival,
-    bin_shares,
-    corrected_survival,
-    event_numbers,
-)
+from exfam.efa.events.event_attention import AttentionCorrection, event_numbers, mark_numbers
+from exfam.efa.events.event_bins import N_BINS, base_survival, bin_shares, corrected_survival
 from exfam.efa.events.event_items import HISTORY
 from exfam.efa.events.event_memory import PastValues, RecentTokens, recent_tokens
 from exfam.efa.events.event_model import EventModel
-from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
+from exfam.efa.events.event_streams import EventStreams, first_times
 from exfam.efa.events.event_values import ValuePart
-from exfam.efa.events.time_part import WaitMixture, moved_chance
-from exfam.efa.events.wait_processes import IntensityProcess, PastState, WaitProcess, last_row
-from exfam.kernels.decays import decayed_sums
+from exfam.efa.events.time_part import MixtureState, WaitMixture, moved_chance
+from exfam.efa.events.wait_processes import IntensityProcess, last_row
 
 # On the clock; what has not come by then never comes.
 _LONGEST_WAIT = 1e9
@@ -37,7 +31,7 @@ MOST_DRAWN = 2_000_000
 
 def inverted(
     mixture: WaitMixture,
-    states: list[PastState],
+    states: MixtureState,
     log_survival: Float[np.ndarray, "n"],
     since: Float[np.ndarray, "n"],
 ) -> Float[np.ndarray, "n"]:
@@ -69,7 +63,7 @@ class LiveStreams:
 
     model: EventModel
     resolution: float
-    states: list[PastState]
+    states: MixtureState
     time: Float[np.ndarray, "n"]
     since: Float[np.ndarray, "n"]
     tie_open: Bool[np.ndarray, "n"]
@@ -93,7 +87,7 @@ class LiveStreams:
         }
         return replace(
             self,
-            states=[state[index] for state in self.states],
+            states=self.states[index],
             histories=[self.histories[i] for i in index],
             values={name: past[index] for name, past in self.values.items()},
             recent=None if self.recent is None else self.recent[index],
@@ -106,9 +100,10 @@ class LiveStreams:
         part = self.model.time
         if part.correction is None or self.recent is None or self.logits is None:
             return
-        states = [state[rows] for state in self.states]
+        states = self.states[rows]
         tie = part.ties.of(self.item[rows], self.run[rows])
-        others = (states[0].count, states[0].age, self.run[rows], tie)
+        first = states.processes[0]
+        others = (first.count, first.age, self.run[rows], tie)
         local = part.clock.local(self.time[rows])
         query = part.query(states, part.correction.network, local, others)
         self.logits[rows] = part.correction.outputs(self.recent.batch(rows, query))
@@ -128,7 +123,7 @@ class LiveStreams:
         self, log_share: Float[np.ndarray, "n"], rows: Int64[np.ndarray, "n"]
     ) -> Float[np.ndarray, "n"]:
         """Waits on the clock by which such a share of what may still come has not come."""
-        states, since = [state[rows] for state in self.states], self.since[rows]
+        states, since = self.states[rows], self.since[rows]
         mixture = self.model.time.mixture
         left, shares = mixture.log_survival(states, since), self.bin_shares(rows)
         if shares is None:
@@ -164,7 +159,10 @@ class LiveStreams:
         passed = reading - clock.reading(self.time[rows])
         is_tie, elapsed = time == self.time[rows], time - self.time[rows]
         after = last_row(item, np.zeros(len(rows), dtype=np.int64))
-        for state, process in zip(self.states, self.model.time.mixture.processes, strict=True):
+        mixture = self.model.time.mixture
+        if mixture.pace.is_on:
+            self._learn_pace(rows[~is_tie], passed[~is_tie])
+        for state, process in zip(self.states.processes, mixture.processes, strict=True):
             if isinstance(process, IntensityProcess):
                 faded = state.excited[rows] * np.exp(-process.rates * passed[:, None])
                 state.excited[rows] = faded + process.weights(item, marks)[:, None]
@@ -176,11 +174,17 @@ class LiveStreams:
         self.since[rows], self.tie_open[rows] = 0.0, True
         for row, code in zip(rows.tolist(), item.tolist(), strict=True):
             self.histories[row] = np.append(self.histories[row][-HISTORY:], code)
-        if self.recent is not None and self.model.time.correction is not None:
-            units = self.model.time.correction.network.units.numpy()
+        if self.recent is not None:
+            units = self.model.corrections[0].network.units.numpy()
             token = event_numbers(elapsed, ~self.recent.present[rows, 0], values, units)
             self.recent.add(rows, item, token, reading)
             self.look_back(rows)
+
+    def _learn_pace(self, rows: Int64[np.ndarray, "n"], wait: Float[np.ndarray, "n"]) -> None:
+        """Waits of these streams ended in an event."""
+        mixture, states = self.model.time.mixture, self.states[rows]
+        survived = mixture.without_pace(states, wait)
+        self.states.seen[rows] = mixture.pace.after(states.seen, survived)
 
     def item_probabilities(
         self, rows: Int64[np.ndarray, "n"], time: Float[np.ndarray, "n"]
@@ -189,36 +193,62 @@ class LiveStreams:
         part = self.model.item
         assert part is not None
         histories = [self.histories[row] for row in rows]
-        return part.probabilities(histories, time - self.time[rows])
+
+        def attend(correction: AttentionCorrection) -> Float[np.ndarray, "n outputs"]:
+            return self._attend(correction, rows, time)
+
+        return part.probabilities(histories, time - self.time[rows], attend)
 
     def eta(
-        self, part: ValuePart, rows: Int64[np.ndarray, "n"], item: Int64[np.ndarray, "n"]
+        self,
+        part: ValuePart,
+        rows: Int64[np.ndarray, "n"],
+        item: Int64[np.ndarray, "n"],
+        time: Float[np.ndarray, "n"],
     ) -> torch.Tensor:
-        """Parameters of the next value of an item."""
-        return part.eta(self.values[part.column].inputs(rows, item), item)
+        """Parameters of the value of an item that comes next, at given times."""
+        inputs = self.values[part.column].inputs(rows, item)
+        eta = part.eta(inputs, item)
+        if part.correction is None:
+            return eta
+        moved = self._attend(part.correction, rows, time, (item, inputs[:, 1:]))
+        return eta + torch.from_numpy(moved)
+
+    def _attend(
+        self,
+        correction: AttentionCorrection,
+        rows: Int64[np.ndarray, "n"],
+        time: Float[np.ndarray, "n"],
+        of: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Float[np.ndarray, "n outputs"]:
+        """What attention adds where the next event comes at a time; `of`: an item and numbers."""
+        assert self.recent is not None
+        clock, network = self.model.time.clock, correction.network
+        wait = time - self.time[rows]
+        run = np.where(wait > 0, 0, self.run[rows] + 1)
+        past = (run, self.recent.present[rows].sum(1))
+        query = mark_numbers(wait, past, clock.local(time), network)
+        shown = self.item[rows]
+        if of is not None:
+            shown, query = of[0], np.column_stack([query, of[1]])
+        batch = self.recent.batch(rows, query, now=clock.reading(time), shown=shown)
+        return correction.outputs(batch)
 
 
 def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
     """Where observed streams stand when observation ends."""
-    spells, clock = spells_of(streams), model.time.clock
-    n = len(streams.groups)
+    clock, n = model.time.clock, len(streams.groups)
     held = streams.stop > streams.start
     last = np.where(held, streams.stop - 1, -1)
     opening = np.where(np.isnan(streams.begin), first_times(streams), streams.begin)
     if np.isnan(opening).any():
         raise ExfamError("`X` must have an event in every group, got one without.")
     time = np.where(held, streams.time[last], opening)
-    count = np.bincount(spells.stream[spells.event >= 0], minlength=n).astype(float)
     item = np.where(held, streams.item[last], -1)
-    states = [
-        PastState(
-            _excited(model, process, streams)[last],
-            count.copy(),
-            clock.reading(time) - clock.reading(opening),
-            last_row(item, last),
-        )
-        for process in model.time.mixture.processes
-    ]
+    # Observed for longer, every stream has a last spell, which begins as the next one does.
+    longer = replace(streams, end=np.fmax(streams.end, time) + 1.0)
+    clocked = model.time.clocked(longer)
+    states = model.time.mixture.states(clocked)[clocked.spells.event < 0]
     since = np.maximum(clock.reading(streams.end) - clock.reading(time), 0.0)
     live = LiveStreams(
         model=model,
@@ -236,23 +266,13 @@ def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
         ],
         values={part.column: PastValues.of(streams, part) for part in model.values},
     )
+    if model.corrections:
+        reading = clock.reading(streams.time)
+        live.recent = recent_tokens(model.corrections[0], reading, streams, last)
     if model.time.correction is not None:
-        live.recent = recent_tokens(
-            model.time.correction, clock.reading(streams.time), streams, last
-        )
         live.logits = np.zeros((n, N_BINS + 1))
         live.look_back(np.arange(n))
     return live
-
-
-def _excited(model: EventModel, process: WaitProcess, streams: EventStreams) -> np.ndarray:
-    """Sums of weights by event, and zeros at the end for streams without one."""
-    if not isinstance(process, IntensityProcess):
-        return np.zeros((len(streams.time) + 1, 0))
-    clocked = model.time.clocked(streams)
-    weight = process.weights(streams.item, clocked.marks)
-    parts = (clocked.reading, streams.start, streams.stop, weight, process.rates)
-    return np.vstack([decayed_sums(*parts), np.zeros((1, len(process.rates)))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +305,8 @@ def go_on(
             break
         item = _draw_items(live, rows, time, random)
         values = {
-            part.column: _draw_values(live, part, rows, item, random) for part in live.model.values
+            part.column: _draw_values(live, part, (rows, item, time), random)
+            for part in live.model.values
         }
         live.add(rows, time, item, values)
         drawn.append(DrawnEvents(rows, time, item, values))
@@ -328,13 +349,13 @@ def _draw_items(
 def _draw_values(
     live: LiveStreams,
     part: ValuePart,
-    rows: np.ndarray,
-    item: np.ndarray,
+    events: tuple[np.ndarray, np.ndarray, np.ndarray],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "n"]:
-    """Values of items that have some; they are added to the past."""
+    """Values of items that have some; they are added to the past. `events`: rows, items, times."""
+    rows, item, time = events
     generator = torch.Generator().manual_seed(int(random.integers(2**31)))
-    z = part.family.sample(live.eta(part, rows, item), generator=generator).double().numpy()
+    z = part.family.sample(live.eta(part, rows, item, time), generator=generator).double().numpy()
     has = part.observed_share[item] > random.random(len(rows))
     past = live.values[part.column]
     past.add(rows[has], item[has], part.input_of(z[has]))

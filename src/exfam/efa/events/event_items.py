@@ -7,16 +7,26 @@ wait falls in, ties being one of their own, and C counts what came then in train
 chooses kappa; where it is infinite, time says nothing about the item.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from jaxtyping import Bool, Float, Int64
+from scipy.special import logsumexp, softmax
 
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.transitions import TransitionItems
+from exfam.efa.events.event_attention import (
+    AttentionCorrection,
+    correction_arrays,
+    correction_config,
+    mark_tokens,
+    restored_correction,
+)
+from exfam.efa.events.event_clock import EventClock
 from exfam.efa.events.event_streams import EventStreams
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -88,14 +98,20 @@ class TimedCounts:
             return np.zeros(len(wanted))
         return np.where(self.key[index] == wanted, self.count[index], 0.0)
 
-    def rows(self, cell: Int64[np.ndarray, "n"]) -> Float[np.ndarray, "n items"]:
-        """How often each item came in contexts."""
-        rows = np.zeros((len(cell), self.n_items))
-        first = np.searchsorted(self.key, cell * self.n_items)
-        stop = np.searchsorted(self.key, (cell + 1) * self.n_items)
-        for row, (low, high) in enumerate(zip(first, stop, strict=True)):
-            rows[row, self.key[low:high] % self.n_items] = self.count[low:high]
-        return rows
+    def log_mixed(
+        self, cell: Int64[np.ndarray, "n"], base: Float[np.ndarray, "n items"]
+    ) -> Float[np.ndarray, "n items"]:
+        """Nats of each item in contexts, by counts backed off to those of a base."""
+        if not np.isfinite(self.firmness):
+            return base
+        n_cells = (self.n_items + 1) * self.n_ranges
+        pointer = np.searchsorted(self.key, np.arange(n_cells + 1) * self.n_items)
+        counts = scipy.sparse.csr_array(
+            (self.count, self.key % self.n_items, pointer), shape=(n_cells, self.n_items)
+        )
+        own, kappa = counts[cell].toarray(), self.firmness
+        mixed: np.ndarray = np.log(own + kappa * np.exp(base))
+        return mixed - np.log(self.sizes()[cell] + kappa)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,28 +120,56 @@ class ItemPart:
 
     base: TransitionItems
     timed: TimedCounts
+    correction: AttentionCorrection | None = None
 
-    def log_probs(self, streams: EventStreams) -> Float[np.ndarray, "events"]:
+    def log_probs(self, streams: EventStreams, clock: EventClock) -> Float[np.ndarray, "events"]:
         """Nats of each event's item, NaN of unknown ones."""
-        return timed_log_probs(self.timed, streams, base_log_probs(self.base, streams))
+        if self.correction is None:
+            return timed_log_probs(self.timed, streams, base_log_probs(self.base, streams))
+        past = mark_tokens(streams, clock, self.correction.network)
+        nats = np.full(len(streams.time), np.nan)
+        for rows, base in self.log_rows(streams):
+            moved = base + self.correction.logits_at(past, rows)
+            own = np.take_along_axis(moved, streams.item[rows].clip(0)[:, None], 1)[:, 0]
+            nats[rows] = np.where(streams.item[rows] < 0, np.nan, own - logsumexp(moved, axis=1))
+        return nats
+
+    def log_rows(
+        self, streams: EventStreams, chosen: Bool[np.ndarray, "events"] | None = None
+    ) -> Iterator[tuple[Int64[np.ndarray, "n"], Float[np.ndarray, "n items"]]]:
+        """Some events after the other, all or chosen ones, with the base's nats of every item."""
+        cell, every = self.timed.cell(*waits_of(streams)), torch.arange(self.base.n_items)
+        for batch, (row, column) in _batches(streams.groups, self.base.n_items):
+            rows = batch.element[row, column].numpy()
+            kept = np.ones(len(rows), dtype=bool) if chosen is None else chosen[rows]
+            if kept.any():
+                where = (row[kept], column[kept])
+                eta = self.base.outputs(batch, where, every).double()
+                base = eta.log_softmax(1).numpy()
+                yield rows[kept], self.timed.log_mixed(cell[rows[kept]], base)
 
     def probabilities(
         self,
         histories: Sequence[Int64[np.ndarray, "_"]],
         wait: Float[np.ndarray, "n"],
+        attend: Callable[[AttentionCorrection], Float[np.ndarray, "n items"]],
     ) -> Float[np.ndarray, "n items"]:
-        """Of all items next, after the items of each history and a wait; NaN for a first event."""
-        base = np.exp(next_log_probs(self.base, histories))
-        if not np.isfinite(self.timed.firmness):
-            return base
+        """Of all items next, after the items of each history and a wait; NaN for a first event.
+
+        `attend`: what a correction adds
+        """
         last = np.array([history[-1] if len(history) else -1 for history in histories])
-        cell = self.timed.cell(last, wait)
-        size, kappa = self.timed.sizes()[cell], self.timed.firmness
-        return (self.timed.rows(cell) + kappa * base) / (size + kappa)[:, None]
+        logs = self.timed.log_mixed(
+            self.timed.cell(last, wait), next_log_probs(self.base, histories)
+        )
+        if self.correction is not None:
+            logs = logs + attend(self.correction)
+        return softmax(logs, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
         held = {f"base.{name}": part.numpy() for name, part in self.base.state_dict().items()}
+        held |= correction_arrays(self.correction)
         return held | {
             "timed.edges": self.timed.edges,
             "timed.key": self.timed.key,
@@ -135,7 +179,8 @@ class ItemPart:
 
     def config(self) -> dict[str, Any]:
         """What else a saved model needs."""
-        return {"n_items": self.base.n_items, "shape": self.base.shape()}
+        attention = correction_config(self.correction)
+        return {"n_items": self.base.n_items, "shape": self.base.shape(), "attention": attention}
 
     @classmethod
     def restored(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "ItemPart":
@@ -146,7 +191,7 @@ class ItemPart:
         base.load_state_dict({name[5:]: torch.from_numpy(array) for name, array in named.items()})
         edges, key, count, firmness = (arrays[f"timed.{name}"] for name in _ARRAYS)
         timed = TimedCounts(edges, key, count, float(firmness[0]), config["n_items"])
-        return cls(base.eval(), timed)
+        return cls(base.eval(), timed, restored_correction(config, arrays))
 
 
 def waits_of(streams: EventStreams) -> tuple[np.ndarray, np.ndarray]:
@@ -210,13 +255,22 @@ def timed_log_probs(
     return np.log((own + kappa * np.exp(base)) / (size + kappa))
 
 
+@dataclass(frozen=True, eq=False)
+class FittedItems:
+    """The part, the one of training events alone, if some were held out, and nats of those."""
+
+    part: ItemPart
+    of_training: ItemPart | None
+    nats: dict[str, float]
+
+
 def fit_item_part(
     streams: EventStreams,
     is_training: Bool[np.ndarray, "events"],
     *,
     n_items: int,
     seed: int,
-) -> tuple[ItemPart, dict[str, float]]:
+) -> FittedItems:
     """Counts of all events; how far they are believed is chosen by those held out."""
     last, wait = waits_of(streams)
     positive = wait[(wait > 0) & is_training]
@@ -224,7 +278,7 @@ def fit_item_part(
     edges = np.unique(np.quantile(positive, quantiles)) if len(positive) else np.zeros(0)
     events = (last, wait, streams.item)
     nats: dict[str, float] = {}
-    firmness = np.inf
+    firmness, own = np.inf, None
     if not is_training.all():
         base = _fit_base(streams, is_training, n_items=n_items, seed=seed)
         transitions = base_log_probs(base, streams)
@@ -233,13 +287,15 @@ def fit_item_part(
         counts = TimedCounts.of(edges, of_training, n_items)
         tried = {}
         for kappa in (np.inf, *_FIRMNESS):
-            timed = TimedCounts(edges, counts.key, counts.count, kappa, n_items)
+            timed = replace(counts, firmness=kappa)
             tried[kappa] = float(timed_log_probs(timed, streams, transitions)[judged].mean())
         firmness = max(tried, key=tried.__getitem__)
         nats = {"transitions": tried[np.inf], "transitions in time": tried[firmness]}
+        own = ItemPart(base, replace(counts, firmness=firmness))
     everything = np.ones(len(is_training), dtype=bool)
     base = _fit_base(streams, everything, n_items=n_items, seed=seed)
-    return ItemPart(base, TimedCounts.of(edges, events, n_items, firmness=firmness)), nats
+    part = ItemPart(base, TimedCounts.of(edges, events, n_items, firmness=firmness))
+    return FittedItems(part, own, nats)
 
 
 def _fit_base(

@@ -8,13 +8,13 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.efa.events.event_attention import (
     LENGTH,
-    TimeCorrection,
+    AttentionCorrection,
     TokenBatch,
     last_events,
     token_numbers,
 )
-from exfam.efa.events.event_streams import EventStreams
-from exfam.efa.events.event_values import N_INPUTS, ValuePart, observed_values
+from exfam.efa.events.event_streams import EventStreams, observed_values
+from exfam.efa.events.event_values import N_INPUTS, ValuePart
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,18 +84,27 @@ class RecentTokens:
             column[rows, 1:] = column[rows, :-1]
             column[rows, 0] = latest
 
-    def batch(self, rows: np.ndarray, query: Float[np.ndarray, "n queries"]) -> TokenBatch:
-        """What attention looks at."""
+    def batch(
+        self,
+        rows: np.ndarray,
+        query: Float[np.ndarray, "n queries"],
+        *,
+        now: Float[np.ndarray, "n"] | None = None,
+        shown: Int64[np.ndarray, "n"] | None = None,
+    ) -> TokenBatch:
+        """What attention looks at; `now`, `shown`: the reading and the item of the next event."""
         present, reading = self.present[rows], self.reading[rows]
-        age = np.where(present, reading[:, :1] - reading, 0.0).clip(0.0)
+        now = reading[:, 0] if now is None else now
+        age = np.where(present, now[:, None] - reading, 0.0).clip(0.0)
         item = torch.from_numpy(self.item[rows])
         numbers = (self.token[rows], age, query)
         token, ages, queries = (torch.from_numpy(array).float() for array in numbers)
-        return TokenBatch(item, token, ages, item[:, 0], queries, torch.from_numpy(present))
+        last = item[:, 0] if shown is None else torch.from_numpy(shown)
+        return TokenBatch(item, token, ages, last, queries, torch.from_numpy(present))
 
 
 def recent_tokens(
-    correction: TimeCorrection,
+    correction: AttentionCorrection,
     reading: Float[np.ndarray, "events"],
     streams: EventStreams,
     last: Int64[np.ndarray, "streams"],

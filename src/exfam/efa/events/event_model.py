@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from exfam.checks import DataError, ExfamError
+from exfam.efa.events.event_attention import AttentionCorrection
 from exfam.efa.events.event_items import ItemPart, fit_item_part
-from exfam.efa.events.event_streams import EventStreams, Spells, spells_of
-from exfam.efa.events.event_values import ValuePart, fit_value_part, observed_values
-from exfam.efa.events.fit_attention import fit_time_correction
-from exfam.efa.events.fit_time import FittedTime, TimeOptions, fit_time_part
+from exfam.efa.events.event_streams import EventStreams, Spells, observed_values, spells_of
+from exfam.efa.events.event_values import ValuePart, fit_value_part
+from exfam.efa.events.fit_attention import AttentionFit
+from exfam.efa.events.fit_time import TimeOptions, fit_time_part
 from exfam.efa.events.time_part import TimePart
 from exfam.efa.values.auto_family import auto_family
 from exfam.efa.values.values_base import ValueOptions
@@ -42,8 +43,16 @@ class EventModel:
         times, ends = self.time.log_probs(streams)
         parts = {"time": times}
         if self.item is not None:
-            parts["item"] = self.item.log_probs(streams)
-        return parts | {part.column: part.log_probs(streams) for part in self.values}, ends
+            parts["item"] = self.item.log_probs(streams, self.time.clock)
+        clock = self.time.clock
+        return parts | {part.column: part.log_probs(streams, clock) for part in self.values}, ends
+
+    @property
+    def corrections(self) -> tuple[AttentionCorrection, ...]:
+        """Those of all parts that have one."""
+        parts = (self.time, self.item, *self.values)
+        own = (part.correction for part in parts if part is not None)
+        return tuple(correction for correction in own if correction is not None)
 
     def check(self, groups: Groups) -> None:
         """Raise if groups lack what the model predicts, or have values that it cannot take."""
@@ -95,8 +104,8 @@ class EventModel:
 
 def fit_event_model(
     estimator: Any, streams: EventStreams, *, n_validation: int
-) -> tuple[EventModel, dict[str, dict[str, float]], Gain | None]:
-    """The parts of an estimator's parameters, the nats of validation events by part, and the gain.
+) -> tuple[EventModel, dict[str, dict[str, float]], dict[str, Gain]]:
+    """The parts of an estimator's parameters, nats of validation events and gains, by part.
 
     `n_validation`: how many of the last streams are held out; 0 for a share of all
     """
@@ -117,39 +126,56 @@ def fit_event_model(
         has_values=bool(groups.values),
     )
     fitted = fit_time_part(streams, trained[1], options)
-    choices, item = {"time": fitted.nats}, None
-    part, gain = fitted.part, None
-    if estimator.attention != "none":
-        part, gain = _with_attention(estimator, fitted, streams, trained)
+    choices, items, every = {"time": fitted.nats}, None, np.ones(len(streams.time), dtype=bool)
     if groups.item is not None:
-        seed = int(estimator.seed)
-        item, choices["item"] = fit_item_part(streams, trained[0], n_items=n_items, seed=seed)
-    values = tuple(
-        fit_value_part(
-            streams,
-            column,
-            _family_of(estimator, streams, column),
-            chosen=np.ones(len(streams.time), dtype=bool),
-            n_items=n_items,
-        )
+        items = fit_item_part(streams, trained[0], n_items=n_items, seed=int(estimator.seed))
+        choices["item"] = items.nats
+    families = {
+        column: _family_of(estimator, streams, column)
         for column in groups.values
         if observed_values(streams, column).any()
+    }
+
+    def values_of(chosen: Bool[np.ndarray, "events"]) -> tuple[ValuePart, ...]:
+        return tuple(
+            fit_value_part(streams, column, family, chosen=chosen, n_items=n_items)
+            for column, family in families.items()
+            if (observed_values(streams, column) & chosen).any()
+        )
+
+    model = EventModel(fitted.part, None if items is None else items.part, values_of(every))
+    if estimator.attention == "none":
+        return model, choices, {}
+    of_training = EventModel(
+        fitted.of_training, None if items is None else items.of_training, values_of(trained[0])
     )
-    return EventModel(part, item, values), choices, gain
+    corrections, gains = _corrections(estimator, of_training, streams, trained)
+    return _corrected(model, corrections), choices, gains
 
 
-def _with_attention(
-    estimator: Any, fitted: FittedTime, streams: EventStreams, trained: tuple[Any, Any]
-) -> tuple[TimePart, Gain | None]:
-    """The part that was fitted to everything, with what corrected that of training."""
-    correction, gain = fit_time_correction(
-        fitted.of_training,
-        streams,
-        trained,
-        seed=int(estimator.seed),
-        progress=bool(estimator.progress),
+def _corrections(
+    estimator: Any, model: EventModel, streams: EventStreams, trained: tuple[Any, Any]
+) -> tuple[dict[str, AttentionCorrection], dict[str, Gain]]:
+    """What corrects parts that were fitted to training events, and what that gained, by part."""
+    fit = AttentionFit(
+        streams, trained, model.time, seed=int(estimator.seed), progress=bool(estimator.progress)
     )
-    return replace(fitted.part, correction=correction), gain
+    tried = {"time": fit.of_time()}
+    if model.item is not None:
+        tried["item"] = fit.of_items(model.item)
+    tried |= {part.column: fit.of_values(part) for part in model.values}
+    corrections = {name: own for name, (own, _) in tried.items() if own is not None}
+    return corrections, {name: gain for name, (_, gain) in tried.items() if gain is not None}
+
+
+def _corrected(model: EventModel, corrections: Mapping[str, AttentionCorrection]) -> EventModel:
+    """The parts that were fitted to everything, with what corrected those of training."""
+    item = model.item
+    return EventModel(
+        replace(model.time, correction=corrections.get("time")),
+        None if item is None else replace(item, correction=corrections.get("item")),
+        tuple(replace(part, correction=corrections.get(part.column)) for part in model.values),
+    )
 
 
 def _decays(given: Any) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from exfam.checks import DataError
 from exfam.efa.inputs import Inputs
 from exfam.groups import Groups
 
+N_STRETCHES = 50
 Events = Float[np.ndarray, "events"]
 Rows = Int64[np.ndarray, "events"]
 
@@ -135,6 +136,33 @@ def first_times(streams: EventStreams) -> Float[np.ndarray, "streams"]:
     held = streams.stop > streams.start
     first[held] = streams.time[streams.start[held]]
     return first
+
+
+def observed_values(streams: EventStreams, column: str) -> Bool[np.ndarray, "events"]:
+    """Which events have a value of a column."""
+    observed = ~np.isnan(streams.groups.values[column].astype(np.float64))
+    if streams.groups.observed is not None and len(streams.groups.values) == 1:
+        observed &= streams.groups.observed
+    return observed
+
+
+def blocks_of(stream: Int64[np.ndarray, "n"]) -> Int64[np.ndarray, "n"]:
+    """What counts as independent: streams, or, of fewer than 50, so many stretches of them."""
+    distinct, code = np.unique(stream, return_inverse=True)
+    if len(distinct) >= N_STRETCHES:
+        return code
+    return np.arange(len(stream)) * N_STRETCHES // max(1, len(stream))
+
+
+def paired_lead(
+    added: Float[np.ndarray, "n"], stream: Int64[np.ndarray, "n"]
+) -> tuple[float, float]:
+    """The mean of differences, and its standard error over blocks."""
+    block = blocks_of(stream)
+    sums, size = np.bincount(block, weights=added), np.bincount(block).astype(float)
+    mean, n = float(added.mean()), int((size > 0).sum())
+    rest = np.square(sums - mean * size).sum() * n / max(1, n - 1)
+    return mean, float(np.sqrt(rest) / len(added)) if n > 1 else np.inf
 
 
 def streams_of(

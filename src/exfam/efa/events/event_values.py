@@ -18,7 +18,17 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from exfam.efa.events.event_streams import EventStreams
+from exfam.efa.events.event_attention import (
+    AttentionCorrection,
+    PastAttention,
+    PastTokens,
+    correction_arrays,
+    correction_config,
+    mark_tokens,
+    restored_correction,
+)
+from exfam.efa.events.event_clock import EventClock
+from exfam.efa.events.event_streams import EventStreams, observed_values
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.families.real import location_and_scale
 
@@ -46,19 +56,35 @@ class ValuePart:
     common: Float[np.ndarray, "inputs params"]
     by_item: Float[np.ndarray, "items_and_unknown inputs params"]
     observed_share: Float[np.ndarray, "items_and_unknown"]
+    correction: AttentionCorrection | None = None
 
-    def log_probs(self, streams: EventStreams) -> Float[np.ndarray, "events"]:
+    def log_probs(self, streams: EventStreams, clock: EventClock) -> Float[np.ndarray, "events"]:
         """Nats of each event's value, NaN where there is none."""
-        value = streams.groups.values[self.column].astype(np.float64)
-        out = np.full(len(value), np.nan)
+        out = np.full(len(streams.time), np.nan)
         observed = np.flatnonzero(observed_values(streams, self.column))
-        inputs = past_inputs(streams, self.column, self.units)[observed]
-        item = streams.item[observed]
-        z = self.standard(value[observed], item)
-        eta = self.eta(inputs, item)
-        nats = self.family.log_prob(torch.from_numpy(z), eta).numpy()
-        out[observed] = nats - np.log(self.units[item, 1])
+        z, eta = self.targets(streams, observed)
+        if self.correction is not None:
+            past = self.tokens(streams, clock, self.correction.network)
+            eta = eta + torch.from_numpy(self.correction.logits_at(past, observed))
+        nats = self.family.log_prob(z, eta).numpy()
+        out[observed] = nats - np.log(self.units[streams.item[observed], 1])
         return out
+
+    def targets(
+        self, streams: EventStreams, rows: Int64[np.ndarray, "n"]
+    ) -> tuple[Float[Tensor, "n"], Float[Tensor, "n params"]]:
+        """Standardized values of events, and the parameters that the base has of them."""
+        value = streams.groups.values[self.column].astype(np.float64)[rows]
+        inputs = past_inputs(streams, self.column, self.units)[rows]
+        item = streams.item[rows]
+        return torch.from_numpy(self.standard(value, item)), self.eta(inputs, item)
+
+    def tokens(
+        self, streams: EventStreams, clock: EventClock, network: PastAttention
+    ) -> PastTokens:
+        """What attention sees: the item of the event itself, and what the base sees."""
+        further = past_inputs(streams, self.column, self.units)[:, 1:]
+        return mark_tokens(streams, clock, network, shown=streams.item, further=further)
 
     def eta(
         self, inputs: Float[np.ndarray, "n inputs"], item: Int64[np.ndarray, "n"]
@@ -86,25 +112,22 @@ class ValuePart:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        return {name: getattr(self, name) for name in _ARRAYS}
+        held = {name: getattr(self, name) for name in _ARRAYS}
+        return held | correction_arrays(self.correction)
 
     def config(self) -> dict[str, Any]:
         """What else a saved model needs."""
-        return {"column": self.column, "family": family_to_config(self.family)}
+        attention = correction_config(self.correction)
+        family = family_to_config(self.family)
+        return {"column": self.column, "family": family, "attention": attention}
 
     @classmethod
     def restored(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "ValuePart":
         """What `config` and `arrays` say."""
-        numbers = (arrays[name] for name in _ARRAYS)
-        return cls(config["column"], family_from_config(config["family"]), *numbers)
-
-
-def observed_values(streams: EventStreams, column: str) -> Bool[np.ndarray, "events"]:
-    """Which events have a value of a column."""
-    observed = ~np.isnan(streams.groups.values[column].astype(np.float64))
-    if streams.groups.observed is not None and len(streams.groups.values) == 1:
-        observed &= streams.groups.observed
-    return observed
+        units, common, by_item, share = (arrays[name] for name in _ARRAYS)
+        correction = restored_correction(config, arrays)
+        family = family_from_config(config["family"])
+        return cls(config["column"], family, units, common, by_item, share, correction)
 
 
 def past_inputs(

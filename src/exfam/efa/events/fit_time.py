@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from scipy.special import logsumexp
 
 from exfam.efa.events.event_clock import (
@@ -14,7 +14,8 @@ from exfam.efa.events.event_clock import (
     hours_between,
     offset_changes,
 )
-from exfam.efa.events.event_streams import EventStreams, spells_of
+from exfam.efa.events.event_pace import StreamPace, best_pace
+from exfam.efa.events.event_streams import EventStreams, blocks_of, paired_lead, spells_of
 from exfam.efa.events.fit_waits import (
     IntensityPlan,
     fit_frailty,
@@ -30,8 +31,9 @@ TIME_BASES = ("auto", "poisson", "renewal", "hawkes")
 _LEAST_SHARE = 0.02
 # Streams from which on each may have a rate of its own.
 _LEAST_STREAMS = 5
-# Nats a spell that a calendar must gain on validation.
+# Nats a spell that validation must gain, beside one standard error.
 _LEAST_GAIN = 1e-4
+_FOLDS = 5
 
 Chosen = Bool[np.ndarray, "spells"]
 Fit = Callable[[ClockedSpells, Chosen], WaitProcess]
@@ -77,50 +79,76 @@ def fit_time_part(
     marks = None
     if options.has_values and not options.has_items:
         marks = next(iter(streams.groups.values.values()))
-    best, mixed = _Tried(-np.inf, EventClock.plain(), (), np.zeros(0)), dict[str, float]()
+    best, nats_of = None, dict[str, float]()
     for zone in (None, options.zone) if options.zone else (None,):
         clock = _clock(streams, spells, is_training, zone)
         clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
         processes = {name: fit(clocked, is_training) for name, fit in fits.items()}
-        nats = np.stack([clocked.log_probs(process)[judged] for process in processes.values()])
-        tried = mixing_shares(nats)
-        total = float(logsumexp(nats, b=tried[:, None], axis=0).mean())
-        mixed |= {
-            _named(name, zone): float(own.mean()) for name, own in zip(processes, nats, strict=True)
-        }
-        if total > best.nats + _LEAST_GAIN:
-            best = _Tried(total, clock, tuple(processes.values()), tried)
-    kept = np.flatnonzero(best.shares)
-    names = tuple(np.array(list(fits))[kept].tolist())
+        tried, alone = _tried(processes, clocked, clock, judged, paced=options.base == "auto")
+        nats_of |= {_named(name, zone): nats for name, nats in alone.items()}
+        if best is None or is_ahead(tried.nats, best.nats, spells.stream[judged]):
+            best = tried
+    assert best is not None
+    nats_of["chosen"] = float(best.nats.mean())
+    mixture = best.mixture
     tied = np.ones(len(streams.time), dtype=bool)
     tied[spells.event[(spells.event >= 0) & ~is_training]] = False
-    own = (best.clock, tuple(best.processes[k] for k in kept), tied)
-    clock = best.clock
-    if not clock.is_plain:
-        clock = _clock(streams, spells, every, options.zone)
+    n_items, uses_marks = options.n_items, marks is not None
+    own = TimePart(best.clock, TieModel.fit(streams, tied, n_items), mixture, uses_marks)
+    clock = best.clock if best.clock.is_plain else _clock(streams, spells, every, options.zone)
     clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
-    processes_of_all = tuple(fits[name](clocked, every) for name in names)
-    whole = (clock, processes_of_all, np.ones(len(streams.time), dtype=bool))
-    parts = [
-        TimePart(
-            at,
-            TieModel.fit(streams, chosen, options.n_items),
-            WaitMixture(names, processes, best.shares[kept]),
-            marks is not None,
-        )
-        for at, processes, chosen in (whole, own)
-    ]
-    return FittedTime(parts[0], parts[1], mixed | {"mixed": best.nats})
+    mixture = replace(
+        mixture, processes=tuple(fits[name](clocked, every) for name in mixture.names)
+    )
+    ties = TieModel.fit(streams, np.ones_like(tied), n_items)
+    return FittedTime(TimePart(clock, ties, mixture, uses_marks), own, nats_of)
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """Processes on a clock, and the nats of their mixture."""
+    """A mixture on a clock, and its nats of the spells judged by."""
 
-    nats: float
+    nats: Float[np.ndarray, "judged"]
+    clocked: ClockedSpells
     clock: EventClock
-    processes: tuple[WaitProcess, ...]
-    shares: Float[np.ndarray, "processes"]
+    mixture: WaitMixture
+
+
+def _tried(
+    processes: dict[str, WaitProcess],
+    clocked: ClockedSpells,
+    clock: EventClock,
+    judged: Chosen,
+    *,
+    paced: bool,
+) -> tuple[_Tried, dict[str, float]]:
+    """The best process at its pace unless their mixture is ahead, and the nats of each alone.
+
+    The best is the first, simplest one that is not behind by more than one standard error.
+    """
+    stream = clocked.spells.stream[judged]
+
+    def at_pace(mixture: WaitMixture) -> tuple[_Tried, Float[np.ndarray, "judged"]]:
+        survived = mixture.survived(clocked)
+        alone, pace = survived.nats[judged], StreamPace()
+        if paced:
+            best = best_pace(survived, judged)
+            pace = best if is_ahead(best.nats(survived)[judged], alone, stream) else pace
+        own = _Tried(pace.nats(survived)[judged], clocked, clock, replace(mixture, pace=pace))
+        return own, alone
+
+    singles = [
+        at_pace(WaitMixture((name,), (process,), np.ones(1))) for name, process in processes.items()
+    ]
+    highest = max((own.nats for own, _ in singles), key=lambda nats: nats.mean())
+    best = next(own for own, _ in singles if not is_ahead(highest, own.nats, stream))
+    nats = np.stack([alone for _, alone in singles])
+    if len(singles) > 1:
+        mixture = WaitMixture(tuple(processes), tuple(processes.values()), mixing_shares(nats))
+        mixed, alone = at_pace(mixture.without_idle())
+        mixed = replace(mixed, nats=held_out_mixture(nats, stream) + mixed.nats - alone)
+        best = mixed if is_ahead(mixed.nats, best.nats, stream) else best
+    return best, {name: float(n.mean()) for name, n in zip(processes, nats, strict=True)}
 
 
 def _named(name: str, zone: str | None) -> str:
@@ -169,12 +197,32 @@ def _processes(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
     def renewal(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         return fit_renewal(clocked, chosen, n_items=options.n_items)
 
-    fits: dict[str, Fit] = {"poisson": poisson, "renewal": renewal, "hawkes": hawkes}
+    fits: dict[str, Fit] = {"poisson": poisson, "hawkes": hawkes, "renewal": renewal}
     if options.has_items and options.n_items > 1:
         fits["hawkes by item"] = lambda clocked, chosen: hawkes(clocked, chosen, by_item=True)
     if options.base == "auto":
         return fits
     return {options.base: fits[options.base]}
+
+
+def is_ahead(
+    nats: Float[np.ndarray, "n"], other: Float[np.ndarray, "n"], stream: Int64[np.ndarray, "n"]
+) -> bool:
+    """Whether nats are higher than others by more than one standard error of the difference."""
+    lead, error = paired_lead(nats - other, stream)
+    return lead > max(error, _LEAST_GAIN)
+
+
+def held_out_mixture(
+    nats: Float[np.ndarray, "processes spells"], stream: Int64[np.ndarray, "spells"]
+) -> Float[np.ndarray, "spells"]:
+    """Nats of a mixture, each fold of blocks by the shares that the other folds have best."""
+    fold, mixed = blocks_of(stream) % _FOLDS, np.zeros(nats.shape[1])
+    for k in np.unique(fold):
+        own = fold == k
+        shares = mixing_shares(nats[:, ~own])
+        mixed[own] = logsumexp(nats[:, own], b=shares[:, None], axis=0)
+    return mixed
 
 
 def mixing_shares(nats: Float[np.ndarray, "processes spells"]) -> Float[np.ndarray, "processes"]:

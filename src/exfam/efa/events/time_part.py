@@ -4,7 +4,7 @@ log p(time) = log p(tie or not | item, length of the tie) + log sum_m share_m p_
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,20 @@ from scipy.special import logsumexp
 
 from exfam.checks import DataError
 from exfam.efa.events.event_attention import (
+    AttentionCorrection,
+    PastAttention,
     PastTokens,
-    TimeCorrection,
-    WaitAttention,
-    bin_shares,
+    correction_arrays,
+    correction_config,
     last_events,
     query_numbers,
-    shares_of_bins,
+    restored_correction,
     token_numbers,
     value_units,
 )
+from exfam.efa.events.event_bins import bin_shares, shares_of_bins
 from exfam.efa.events.event_clock import EventClock
+from exfam.efa.events.event_pace import StreamPace, SurvivedSpells
 from exfam.efa.events.event_streams import EventStreams, Spells, first_times, spells_of
 from exfam.efa.events.wait_processes import (
     ClockedSpells,
@@ -78,26 +81,68 @@ class TieModel:
 
 
 @dataclass(frozen=True, eq=False)
+class MixtureState:
+    """What each process sees of the past, and what is known of the pace: see `StreamPace.after`."""
+
+    processes: tuple[PastState, ...]
+    seen: Float[np.ndarray, "n 2"]
+
+    def __getitem__(self, chosen: Any) -> "MixtureState":
+        return MixtureState(tuple(state[chosen] for state in self.processes), self.seen[chosen])
+
+
+@dataclass(frozen=True, eq=False)
 class WaitMixture:
-    """Processes mixed with fixed shares, by name."""
+    """Processes mixed with fixed shares, by name, at the pace of each stream."""
 
     names: tuple[str, ...]
     processes: tuple[WaitProcess, ...]
     shares: Float[np.ndarray, "processes"]
+    pace: StreamPace = StreamPace()
 
-    def log_survival(self, states: list[PastState], wait: np.ndarray) -> np.ndarray:
-        """Log of the chance of no event within waits."""
+    def without_idle(self) -> "WaitMixture":
+        """The processes that have a share."""
+        kept = np.flatnonzero(self.shares).tolist()
+        names = tuple(self.names[k] for k in kept)
+        processes = tuple(self.processes[k] for k in kept)
+        return replace(self, names=names, processes=processes, shares=self.shares[kept])
+
+    def states(self, clocked: ClockedSpells) -> MixtureState:
+        """What is known where each spell begins."""
+        own = tuple(clocked.state(process) for process in self.processes)
+        state = MixtureState(own, np.zeros((len(clocked.spells), 2)))
+        if not self.pace.is_on:
+            return state
+        survived = self.without_pace(state, clocked.high)
+        return replace(state, seen=self.pace.seen(clocked.spells.stream, survived))
+
+    def without_pace(self, state: MixtureState, wait: np.ndarray) -> np.ndarray:
+        """Log of the chance of no event within waits, at the pace of all."""
         parts = [
-            process.log_survival(s, wait) for process, s in zip(self.processes, states, strict=True)
+            process.log_survival(own, wait)
+            for process, own in zip(self.processes, state.processes, strict=True)
         ]
         mixed: np.ndarray = logsumexp(np.stack(parts), b=self.shares[:, None], axis=0)
-        return mixed
+        return np.minimum(mixed, 0.0)
+
+    def log_survival(self, state: MixtureState, wait: np.ndarray) -> np.ndarray:
+        """Log of the chance of no event within waits."""
+        return self.pace.log_survival(state.seen, self.without_pace(state, wait))
 
     def log_probs(self, clocked: ClockedSpells) -> Float[np.ndarray, "spells"]:
         """Nats of spells."""
+        return self.pace.nats(self.survived(clocked))
+
+    def survived(self, clocked: ClockedSpells) -> SurvivedSpells:
+        """What spells have at the pace of all."""
         nats = np.stack([clocked.log_probs(process) for process in self.processes])
         mixed: np.ndarray = logsumexp(nats, b=self.shares[:, None], axis=0)
-        return mixed
+        state = replace(self, pace=StreamPace()).states(clocked)
+        late, early = self.without_pace(state, clocked.high), None
+        if clocked.streams.resolution:
+            early = self.without_pace(state, clocked.low)
+        spells = clocked.spells
+        return SurvivedSpells(spells.stream, spells.event >= 0, mixed, late, early)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +153,7 @@ class TimePart:
     ties: TieModel
     mixture: WaitMixture
     uses_values: bool = False
-    correction: TimeCorrection | None = None
+    correction: AttentionCorrection | None = None
 
     def logits(self, streams: EventStreams) -> Float[np.ndarray, "events outputs"] | None:
         """What attention makes of the past after each event; None without it."""
@@ -163,8 +208,8 @@ class TimePart:
 
     def query(
         self,
-        states: list[PastState],
-        network: WaitAttention,
+        states: MixtureState,
+        network: PastAttention,
         local: Float[np.ndarray, "n"],
         others: tuple[np.ndarray, ...],
     ) -> Float[np.ndarray, "n queries"]:
@@ -205,10 +250,11 @@ class TimePart:
         """All numbers, by name."""
         held = {f"clock.{name}": getattr(self.clock, name) for name in vars_of_clock()}
         held |= {"ties.chance": self.ties.chance, "mixture.shares": self.mixture.shares}
+        held["mixture.pace"] = np.array([self.mixture.pace.shape, self.mixture.pace.memory])
         for number, process in enumerate(self.mixture.processes):
             for name in _FIELDS[type(process)]:
                 held[f"process{number}.{name}"] = getattr(process, name)
-        return held | ({} if self.correction is None else self.correction.arrays())
+        return held | correction_arrays(self.correction)
 
     def config(self) -> dict[str, Any]:
         """What else a saved model needs."""
@@ -216,14 +262,12 @@ class TimePart:
             "renewal" if isinstance(process, RenewalProcess) else "rate"
             for process in self.mixture.processes
         ]
-        correction = self.correction
-        attention = None if correction is None else correction.config()
         names = list(self.mixture.names)
         return {
             "processes": processes,
             "names": names,
             "marks": self.uses_values,
-            "attention": attention,
+            "attention": correction_config(self.correction),
         }
 
     @classmethod
@@ -234,10 +278,11 @@ class TimePart:
             kind = RenewalProcess if name == "renewal" else IntensityProcess
             processes.append(kind(*(arrays[f"process{number}.{field}"] for field in _FIELDS[kind])))
         clock = EventClock(*(arrays[f"clock.{name}"] for name in vars_of_clock()))
-        shares = arrays["mixture.shares"]
-        mixture = WaitMixture(tuple(config["names"]), tuple(processes), shares)
-        attention = config["attention"]
-        correction = None if attention is None else TimeCorrection.restored(attention, arrays)
+        shares, pace = arrays["mixture.shares"], StreamPace()
+        if "mixture.pace" in arrays:
+            pace = StreamPace(*(float(number) for number in arrays["mixture.pace"]))
+        mixture = WaitMixture(tuple(config["names"]), tuple(processes), shares, pace)
+        correction = restored_correction(config, arrays)
         ties = TieModel(arrays["ties.chance"])
         return cls(clock, ties, mixture, bool(config["marks"]), correction)
 
@@ -254,7 +299,7 @@ def bins_of_spells(
 ) -> Float[np.ndarray, "spells bins"]:
     """By how much the share of each bin multiplies the probability of a spell."""
     is_event, cells = clocked.spells.event >= 0, bool(clocked.streams.resolution)
-    states = [clocked.state(process) for process in mixture.processes]
+    states = mixture.states(clocked)
     late = np.exp(mixture.log_survival(states, clocked.high))
     early = np.exp(mixture.log_survival(states, clocked.low)) if cells else late
     # That nothing came: between the end and never.
@@ -278,20 +323,43 @@ def after_events(part: TimePart, streams: EventStreams) -> ClockedSpells:
     return part.clocked(streams, spells)
 
 
-def past_tokens(part: TimePart, streams: EventStreams, network: WaitAttention) -> PastTokens:
+def states_after(
+    part: TimePart, streams: EventStreams, after: ClockedSpells | None = None
+) -> MixtureState:
+    """What is known after each event; `after`: as `after_events` has them, if at hand."""
+    after = after_events(part, streams) if after is None else after
+    mixture = part.mixture
+    own = tuple(after.state(process) for process in mixture.processes)
+    state = MixtureState(own, np.zeros((len(streams.time), 2)))
+    if not mixture.pace.is_on or not len(streams.time):
+        return state
+    clocked = part.clocked(streams)
+    before = mixture.states(clocked)
+    survived = mixture.without_pace(before, clocked.high)
+    # The waits of a stream up to an event are those that ended by it.
+    ended = np.flatnonzero(clocked.spells.event >= 0)
+    seen = mixture.pace.after(before.seen, survived)[ended]
+    spell = np.searchsorted(clocked.spells.event[ended], np.arange(len(streams.time)), "right") - 1
+    has = after.spells.number > 0
+    state.seen[has] = seen[spell[has]]
+    return state
+
+
+def past_tokens(part: TimePart, streams: EventStreams, network: PastAttention) -> PastTokens:
     """What attention sees after each event."""
     clocked = after_events(part, streams)
-    states = [clocked.state(process) for process in part.mixture.processes]
+    states = states_after(part, streams, clocked)
     local = part.clock.local(streams.time)
     tie = part.ties.of(streams.item, streams.run)
     number = clocked.spells.number.astype(float)
     query = part.query(states, network, local, (number, clocked.age, streams.run, tie))
     tokens = token_numbers(streams, network.units.numpy())
-    return PastTokens(streams.item, tokens, clocked.reading, query, last_events(streams))
+    index = last_events(streams)
+    return PastTokens(streams.item, tokens, clocked.reading, streams.item, query, index)
 
 
 def scales_of(part: TimePart, streams: EventStreams) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """What the numbers of `WaitAttention.set_scales` are in these streams."""
+    """What the numbers of `PastAttention.set_scales` are in these streams."""
     clocked = part.clocked(streams)
     wait = clocked.high[(clocked.spells.event >= 0) & (clocked.high > 0)]
     wait = wait if len(wait) else np.ones(1)
