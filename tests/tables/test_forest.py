@@ -5,15 +5,15 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from exfam.checks import DataError, ExfamError, ModelFileError
-from exfam.tables.base import forest as forests
-from exfam.tables.base.forest import (
-    Forest,
+from exfam.tables.base import fit_forest as forests
+from exfam.tables.base.fit_forest import (
     ForestRows,
     ForestSettings,
+    choose_forest,
     fit_forest,
-    forest_of,
     forest_settings,
 )
+from exfam.tables.base.forest import Forest, forest_of
 
 SMALL = ForestSettings(0.2, 6, 5, 1.0, 1.0)
 BY_LABEL = np.array([False, True, False, True])
@@ -212,8 +212,34 @@ def test_more_labels_than_sets_hold_are_split_as_numbers():
 def test_settings_depend_on_the_number_of_rows():
     small, middle, large = (forest_settings("labels", n) for n in (500, 5_000, 50_000))
     assert small.max_leaf_nodes < middle.max_leaf_nodes < large.max_leaf_nodes
-    assert small.min_samples_leaf < middle.min_samples_leaf == large.min_samples_leaf
+    assert small.learning_rate == middle.learning_rate < large.learning_rate
     assert forest_settings("numbers", 5_000).l2_regularization < middle.l2_regularization
+
+
+@pytest.mark.parametrize("jagged", [True, False])
+def test_trees_are_as_large_as_held_out_rows_prefer(jagged):
+    random = np.random.default_rng(0)
+    x = random.uniform(size=(1000, 2))
+    y = np.sin(40 * x[:, 0] * x[:, 1]) if jagged else x.sum(1) + random.normal(size=len(x))
+    rows = ForestRows(x[:600], y[:600]), ForestRows(x[600:], y[600:])
+    given = {"kind": "numbers", "by_label": np.zeros(2, bool), "seed": 0}
+    usual, own = forest_settings("numbers", 600), choose_forest(*rows, **given)
+    assert (own.max_leaf_nodes > usual.max_leaf_nodes) == jagged
+    forests = [fit_forest(*rows, **given, settings=settings) for settings in (usual, own)]
+    errors = [np.mean((forest.raw(rows[1].x)[:, 0] - rows[1].y) ** 2) for forest in forests]
+    assert errors[1] < (0.8 if jagged else 1.01) * errors[0]
+    few = rows[1].where(np.arange(400) < 40)
+    assert choose_forest(rows[0], few, **given) == usual
+
+
+def test_steps_are_larger_where_the_most_rounds_would_end_too_early():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(500, 6))
+    codes = (x > 0) @ 2.0 ** np.arange(6)
+    rows = ForestRows(x[:400], codes[:400]), ForestRows(x[400:], codes[400:])
+    given = {"by_label": np.zeros(6, bool), "seed": 0}
+    usual = forest_settings("labels", 400)
+    assert choose_forest(*rows, kind="labels", **given).learning_rate > usual.learning_rate
 
 
 def test_what_a_forest_cannot_use_is_refused():

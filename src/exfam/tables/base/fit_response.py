@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,8 @@ from exfam.estimator.gain import Gain
 from exfam.tables.base.added import NumberOutputs, added_to_labels, added_to_numbers
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.fill import GaussianFill
-from exfam.tables.base.forest import Forest, ForestRows, fit_forest
+from exfam.tables.base.fit_forest import ForestRows, ForestSettings, choose_forest, fit_forest
+from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import (
     Head,
     HeadRows,
@@ -129,8 +131,11 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
         y = unit.to_unit(task.y)
     held_by = [*task.held] if task.later is None else [*task.held, task.later]
     seeds = [*range(seed, seed + len(task.held)), seed]
+    settings = None
+    if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
+        settings = _chosen_trees(task, y, rows, held_by[0], seed=seed)
     fits = [
-        _fit_fold(task, y, rows, is_held, members=members, seed=own)
+        _fit_fold(task, y, rows, is_held, members=members, settings=settings, seed=own)
         for is_held, own in zip(held_by, seeds, strict=False)
     ]
     if all(fit.products is fit.linear for fit in fits):
@@ -242,6 +247,7 @@ def _fit_fold(
     is_held: Bool[np.ndarray, "rows"],
     *,
     members: Members,
+    settings: ForestSettings | None,
     seed: int,
 ) -> FoldMembers:
     rows, statistics = _with_statistics(task, y, rows, is_held)
@@ -254,16 +260,27 @@ def _fit_fold(
         ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)
     if members.network:
         network = fit_network(_course(task, y, rows, is_held, linear), seed=seed)
-    if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
-        trees, trees_masked = (
-            _fit_trees(task, y, rows, is_held, n_views=n_views, seed=seed)
-            for n_views in (1, _TREE_VIEWS)
-        )
+    if settings is not None:
+        trees, trees_masked = _fit_trees(task, y, rows, is_held, settings=settings, seed=seed)
     trained = _trained(is_held)
     constant, _ = head.start(y[trained], task.weight[trained])
     return FoldMembers(
         constant, linear, products, ordered, network, trees, trees_masked, statistics
     )
+
+
+def _chosen_trees(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+    *,
+    seed: int,
+) -> ForestSettings:
+    """How trees are grown: as the held rows of one fold prefer."""
+    rows, _ = _with_statistics(task, y, rows, is_held)
+    given = _for_trees(task, y, rows, is_held, n_views=1)
+    return choose_forest(*given, **_kind_of_trees(task, rows), seed=seed)
 
 
 def _fit_trees(
@@ -272,11 +289,36 @@ def _fit_trees(
     rows: _Rows,
     is_held: Bool[np.ndarray, "rows"],
     *,
-    n_views: int,
+    settings: ForestSettings,
     seed: int,
-) -> Forest:
-    """Trees of complete rows, or of these and of rows with cells hidden, held rows alike."""
-    kept, views = _trained(is_held), rows.train[:n_views]
+) -> tuple[Forest, Forest]:
+    """Trees of complete rows, and of these and of rows with cells hidden, held rows alike."""
+    trees, trees_masked = (
+        fit_forest(
+            *_for_trees(task, y, rows, is_held, n_views=n_views),
+            **_kind_of_trees(task, rows),
+            settings=settings,
+            seed=seed,
+        )
+        for n_views in (1, _TREE_VIEWS)
+    )
+    return trees, trees_masked
+
+
+def _kind_of_trees(task: ResponseTask, rows: _Rows) -> dict[str, Any]:
+    kind = "numbers" if task.n_labels is None else "labels"
+    return {"kind": kind, "by_label": _by_label(task, rows.train[0])}
+
+
+def _for_trees(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+    *,
+    n_views: int,
+) -> tuple[ForestRows, ForestRows]:
+    """Rows of the first views to fit to, and held ones."""
     held = [rows.held[0]] if n_views == 1 else [rows.held[0], rows.held[2]]
 
     def stacked(views: Sequence[View | PartView], own: Bool[np.ndarray, "rows"]) -> ForestRows:
@@ -284,13 +326,7 @@ def _fit_trees(
         n = len(views)
         return ForestRows(x, np.tile(y[own], n), np.tile(task.weight[own], n))
 
-    return fit_forest(
-        stacked(views, kept),
-        stacked(held, is_held),
-        kind="numbers" if task.n_labels is None else "labels",
-        by_label=_by_label(task, views[0]),
-        seed=seed,
-    )
+    return stacked(rows.train[:n_views], _trained(is_held)), stacked(held, is_held)
 
 
 def _course(

@@ -1,21 +1,16 @@
-"""Boosted decision trees as plain arrays: fitted by scikit-learn, answered by our own kernels."""
+"""Boosted decision trees of scikit-learn as plain arrays, answered by our own kernels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64, Shaped, UInt32
+from jaxtyping import Bool, Float64, Int32, Int64, UInt32
 from scipy.special import log_expit, log_softmax
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from exfam.checks import DataError, ModelFileError, check_choice
+from exfam.checks import DataError, ModelFileError
 from exfam.kernels.trees import Trees, add_leaves, add_steps, average_leaves
 
-_MOST_ROUNDS = 500
-_PATIENCE = 15
-# Scikit-learn splits columns of at most so many labels by sets of labels.
-_MOST_LABELS = 255
 # What there is of every tree, one after the other.
 _EMPTY: dict[str, np.ndarray] = {
     "feature": np.empty(0, np.int32),
@@ -144,138 +139,6 @@ def _index_of(
     return np.where(labels[index] == cells, index, np.nan)
 
 
-@dataclass(frozen=True)
-class ForestSettings:
-    """How trees are grown: the size of a step, of a tree and of its leaves, and what is shrunk."""
-
-    learning_rate: float
-    max_leaf_nodes: int
-    min_samples_leaf: int
-    l2_regularization: float
-    max_features: float
-
-
-def forest_settings(kind: str, n_rows: int) -> ForestSettings:
-    """The settings for labels or numbers, by the number of training rows."""
-    rate, leaves, least = 0.05, 12 if kind == "labels" else 16, 20
-    if n_rows > 10_000:
-        rate, leaves = 0.08, 31
-    elif n_rows < 1_000:
-        leaves, least = 8, 10
-    l2, share = (20.0, 0.3) if kind == "labels" else (3.0, 0.6)
-    return ForestSettings(rate, leaves, least, l2, share)
-
-
-@dataclass(frozen=True, eq=False)
-class ForestRows:
-    """Rows to learn from: inputs with NaN where missing, the response, and weights or None.
-
-    `y`: codes of labels, or numbers
-    """
-
-    x: Float64[np.ndarray, "rows columns"]
-    y: Shaped[np.ndarray, "rows"]
-    weight: Float64[np.ndarray, "rows"] | None = None
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def where(self, keep: Bool[np.ndarray, "rows"]) -> "ForestRows":
-        """The rows where `keep` is true."""
-        return ForestRows(
-            self.x[keep], self.y[keep], None if self.weight is None else self.weight[keep]
-        )
-
-    def zeroed(self, columns: Bool[np.ndarray, "columns"]) -> "ForestRows":
-        """The rows with 0 in these columns."""
-        return replace(self, x=np.where(columns, 0.0, self.x))
-
-
-def fit_forest(
-    train: ForestRows,
-    validation: ForestRows,
-    *,
-    kind: str,
-    by_label: Bool[np.ndarray, "columns"],
-    seed: int,
-    settings: ForestSettings | None = None,
-) -> Forest:
-    """A forest that predicts labels or numbers, of as many rounds as are best in validation.
-
-    `kind`: "labels" for logits of the codes in `y`, "numbers" for means
-    `by_label`: the input columns that hold codes of labels without order; they are split by sets
-        of labels, or as numbers where training rows have more than 255 of them
-    `settings`: None chooses by the number of training rows
-
-    Without validation rows, or with nothing to split, the forest is its baseline.
-    """
-    check_choice("kind", kind, ("labels", "numbers"))
-    if not len(train):
-        raise DataError("`train` must have at least one row, got none.")
-    settings = forest_settings(kind, len(train)) if settings is None else settings
-    if kind == "labels":
-        # The loss of a label that training does not have is infinite, whatever the trees.
-        validation = validation.where(np.isin(validation.y, train.y))
-    constant = kind == "labels" and len(np.unique(train.y)) == 1
-    if not len(validation) or not train.x.shape[1] or constant:
-        return _baseline(train, kind=kind)
-    held = np.array([np.unique(column[~np.isnan(column)]).size for column in train.x.T])
-    # Scikit-learn cannot bin a column without a single number.
-    train, validation = (rows.zeroed(held == 0) for rows in (train, validation))
-    if _alike(train) and _alike(validation):
-        # Scikit-learn bins, sums and splits in half the time without weights, to the same bits.
-        train, validation = (replace(rows, weight=None) for rows in (train, validation))
-    sets = by_label & (held > 0) & (held <= _MOST_LABELS)
-    model = _booster(settings, kind=kind, by_label=sets, seed=seed)
-    model.fit(
-        train.x,
-        train.y,
-        sample_weight=train.weight,
-        X_val=validation.x,
-        y_val=validation.y,
-        sample_weight_val=validation.weight,
-    )
-    # The first score is that of the baseline alone.
-    return forest_of(model, n_rounds=int(np.argmax(model.validation_score_)))
-
-
-def _alike(rows: ForestRows) -> bool:
-    """Whether all rows count once."""
-    return rows.weight is None or bool((rows.weight == 1).all())
-
-
-def _booster(
-    settings: ForestSettings, *, kind: str, by_label: Bool[np.ndarray, "columns"], seed: int
-) -> Any:
-    build = HistGradientBoostingClassifier if kind == "labels" else HistGradientBoostingRegressor
-    return build(
-        **vars(settings),
-        categorical_features=by_label if by_label.any() else None,
-        max_iter=_MOST_ROUNDS,
-        early_stopping=True,
-        n_iter_no_change=_PATIENCE,
-        scoring="loss",
-        tol=0.0,
-        random_state=seed,
-    )
-
-
-def _baseline(train: ForestRows, *, kind: str) -> Forest:
-    """The forest without trees: the mean, or the logarithms of the labels' shares."""
-    weight = np.ones(len(train)) if train.weight is None else train.weight
-    classes = np.empty(0, np.int64)
-    if kind == "numbers":
-        baseline = np.array([np.average(train.y, weights=weight)])
-    else:
-        classes, code = np.unique(train.y.astype(np.int64), return_inverse=True)
-        with np.errstate(divide="ignore"):
-            baseline = np.log(np.bincount(code, weight) / weight.sum())
-        if len(classes) == 2:
-            baseline = baseline[1:] - baseline[:1]
-    labels = [None] * train.x.shape[1]
-    return _forest([], baseline=baseline, classes=classes, labels=labels)
-
-
 def forest_of(model: Any, *, n_rounds: int | None = None) -> Forest:
     """The trees of a fitted HistGradientBoostingClassifier or HistGradientBoostingRegressor.
 
@@ -314,10 +177,10 @@ def forest_of(model: Any, *, n_rounds: int | None = None) -> Forest:
         n_nodes, n_sets = n_nodes + len(nodes), n_sets + len(sets)
     baseline = model._baseline_prediction[0].astype(np.float64)
     classes = np.asarray(getattr(model, "classes_", []), np.int64)
-    return _forest(parts, baseline=baseline, classes=classes, labels=labels)
+    return forest_of_trees(parts, baseline=baseline, classes=classes, labels=labels)
 
 
-def _forest(
+def forest_of_trees(
     parts: Sequence[Mapping[str, np.ndarray]],
     *,
     baseline: Float64[np.ndarray, "outputs"],
