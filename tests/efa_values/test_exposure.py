@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 import exfam
 from estimator_cases import same_bits
-from exfam import EFA, Gamma, Groups, Hurdle, NegativeBinomial, Poisson
+from exfam import EFA, Gamma, Groups, Hurdle, LatentFactor, Marginal, NegativeBinomial, Poisson
 from exfam.checks import DataError, ExfamError
 from exfam.families import FAMILIES
 
@@ -81,6 +82,34 @@ def test_families_with_a_log_link_take_it_and_are_saved_with_it(family, tmp_path
     assert same_bits(loaded, model) and loaded.schema_ == model.schema_
     np.testing.assert_array_equal(loaded.log_prob(frame), model.log_prob(frame))
     assert np.isfinite(model.score(frame))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LatentFactor(dim=1, progress=False),
+        LatentFactor(base="none", dim=2, max_epochs=3, progress=False),
+        Marginal(),
+        Marginal(by_item=True),
+    ],
+    ids=str,
+)
+def test_simpler_models_take_it_too(model, tmp_path):
+    model.set_params(**COLUMNS, family="poisson", offset="log_days")
+    before = model.fit(OLD).predict(NEW)
+    longer = NEW.assign(log_days=NEW["log_days"] + np.log(2), count=2 * NEW["count"])
+    np.testing.assert_allclose(model.predict(longer), 2 * before, rtol=1e-4)
+    nats = model.log_prob(NEW)
+    np.testing.assert_allclose(nats, stats.poisson.logpmf(NEW["count"], before), rtol=1e-4)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(exfam.load(tmp_path / "model").log_prob(NEW), nats)
+    assert nats.mean() > clone(model).set_params(offset=None).fit(OLD).score(NEW) + 0.4
+
+
+def test_one_rate_is_all_counts_by_all_days():
+    rate = Marginal(**COLUMNS, family="poisson", offset="log_days").fit(OLD)
+    expected = OLD["count"].sum() / np.exp(OLD["log_days"]).sum() * np.exp(NEW["log_days"])
+    np.testing.assert_allclose(rate.predict(NEW), expected, rtol=1e-5)
 
 
 def test_it_is_read_from_files_and_groups(tmp_path):

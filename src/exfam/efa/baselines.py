@@ -7,13 +7,14 @@ import torch
 from exfam.efa.declarations import PARTS, LacksVectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.marginals import MarginalItems, MarginalValues, fit_marginal_values
+from exfam.efa.offset_column import OffsetColumn
 from exfam.efa.plan import FitPlan, log_frequencies
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Flag, Positive
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
-class Marginal(LacksVectors, GroupEstimator):
+class Marginal(OffsetColumn, LacksVectors, GroupEstimator):
     """Item frequencies and one distribution of values for all, or for each item; no context.
 
     The baseline that counts, without training, attributes or positions. With hard support the
@@ -72,7 +73,8 @@ class Marginal(LacksVectors, GroupEstimator):
                 log_frequencies(plan.train, n_items, smoothing=smoothing, **counts)
             )
         if plan.values:
-            counts["n_items"] = n_items if self.by_item else 0
+            counts |= {"n_items": n_items if self.by_item else 0}
+            counts |= {"exposure": plan.schema.exposure}
             value_part = fit_marginal_values(plan.train, plan.schema.families, **counts)
         self.members_ = [self._member(item_part, value_part)]
 
@@ -84,6 +86,7 @@ class Marginal(LacksVectors, GroupEstimator):
             item_part=item_part,
             value_part=value_part,
             families=None if value_part is None else self.schema_.families,
+            exposure=None if value_part is None else self.schema_.exposure,
             support=SUPPORTS[self.support_](),
         )
 

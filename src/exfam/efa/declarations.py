@@ -68,12 +68,6 @@ class AttributeColumns(Declared, section="Columns of a frame (not needed for `Gr
         "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
         default=None,
     )
-    offset: str | None = parameter(
-        OrNone(ColumnName()),
-        "the column of the logarithms of exposures (days observed, persons at risk), which are "
-        "added to values' first parameters: for families with a log link, such as Poisson",
-        default=None,
-    )
 
 
 class GroupModel(Declared, section="Model"):

@@ -1,6 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +9,6 @@ from jaxtyping import Float
 
 from exfam.attention import SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
-from exfam.columns.parts import FrameColumns
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.attributes.estimator import AttributedEstimator
 from exfam.efa.base.kept import KeptOutputs
@@ -17,11 +16,12 @@ from exfam.efa.corrected import fit_corrected, fit_without_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
-from exfam.efa.inputs import Inputs, data_counts
+from exfam.efa.inputs import data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
+from exfam.efa.offset_column import OffsetColumn
 from exfam.efa.plan import FitPlan, check_order, choose_encoding
 from exfam.efa.requests import requests_of
 from exfam.efa.saved_parts import parts_of, starts_of
@@ -39,12 +39,10 @@ from exfam.estimator.rules import (
     OrWord,
     Positive,
     Whole,
-    listed,
 )
 from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
 from exfam.layers import CONNECTIONS
-from exfam.likelihoods.exposure import offset_named
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.progress import EpochProgress
@@ -53,7 +51,9 @@ from exfam.training.ranks import is_main_rank
 _GAINS = ("gain", "value_gain", "column_gain")
 
 
-class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEstimator):
+class EFA(
+    OffsetColumn, AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEstimator
+):
     """Exponential family attention: items and values of groups, each given its context.
 
     {parameters}
@@ -249,24 +249,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.offset is not None and self.offset in listed(self.attributes):
-            raise ExfamError(
-                f"`offset` must not be among `attributes`, got {self.offset!r} in both. The model "
-                "sees an exposure by itself."
-            )
         if self.value_embedding == "raw" and self.join == "sum":
             raise ExfamError(
                 "`join` must be 'concatenate' with value_embedding='raw', whose vectors have "
                 "length 1, got 'sum'."
             )
-
-    def _columns(self) -> FrameColumns | None:
-        columns, more = super()._columns(), listed(self.offset)
-        return columns and replace(columns, attributes=[*listed(self.attributes), *more])
-
-    def _read(self, X: Any, **coding: Any) -> Inputs:
-        with offset_named(self.offset):
-            return super()._read(X, **coding)
 
     def _check_order(self, groups: Groups) -> None:
         check_order(groups, direction=self.direction, encoding=self.encoding)

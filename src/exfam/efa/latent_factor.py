@@ -26,6 +26,7 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_items,
     build_latent_factor_values,
 )
+from exfam.efa.offset_column import OffsetColumn
 from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import factors_of_groups, fit_alone, has_value_base
 from exfam.estimator.base import parameter, settings_from
@@ -37,7 +38,9 @@ from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 _RANK = 16
 
 
-class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, GroupEstimator):
+class LatentFactor(
+    OffsetColumn, LacksAttention, PartsModel, GroupTraining, Transformer, GroupEstimator
+):
     """Latent factor models of items and of values.
 
     Items: eta_i = rho . pooled context vectors, which is exponential family attention with equal
@@ -108,7 +111,7 @@ class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, Group
         members: Sequence[TwoPartModel | None] = [None]
         if plan.items or plan.values:
             members, self.histories_ = train(self, plan)
-        self.members_ = [_with_values(member, columns, self.direction) for member in members]
+        self.members_ = [self._with_values(member, columns) for member in members]
 
     def _build(
         self,
@@ -135,8 +138,22 @@ class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, Group
             item_part=item_part,
             value_part=value_part,
             families=schema.families if values else None,
+            exposure=schema.exposure if values else None,
             support=SUPPORTS[self.support_](),
             sampler=sampler,
+        )
+
+    def _with_values(self, member: TwoPartModel | None, columns: list[ColumnBase]) -> TwoPartModel:
+        """A member, if there is one, with bases of values, if there are any."""
+        if member is not None and not columns:
+            return member
+        return TwoPartModel(
+            direction=self.direction,
+            item_part=None if member is None else member.item_part,
+            value_part=BasedValues(columns, None),
+            families={column.column: column.family for column in columns},
+            exposure=self.schema_.exposure,
+            support=None if member is None else member.support,
         )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -155,7 +172,7 @@ class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, Group
         member = None
         if has_items or not columns:
             member = super()._restored_member(config | {"values": not columns and config["values"]})
-        return _with_values(member, columns, self.direction)
+        return self._with_values(member, columns)
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
@@ -188,24 +205,10 @@ class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, Group
         inputs, part = self._inputs(X), self._first_part()
         if isinstance(part, BasedValues):
             columns: Any = list(part.columns)
-            return factors_of_groups(columns, inputs.groups).astype(np.float32)
+            exposure = self.schema_.exposure
+            return factors_of_groups(columns, inputs.groups, exposure).astype(np.float32)
         return pooled_vectors(self.members_[0], part, inputs.groups, self.schema_)
 
     def _first_part(self) -> Any:
         self._check_fitted()
         return self.members_[0].item_part or self.members_[0].value_part
-
-
-def _with_values(
-    member: TwoPartModel | None, columns: list[ColumnBase], direction: str
-) -> TwoPartModel:
-    """A member, if there is one, with bases of values, if there are any."""
-    if member is not None and not columns:
-        return member
-    return TwoPartModel(
-        direction=direction,
-        item_part=None if member is None else member.item_part,
-        value_part=BasedValues(columns, None),
-        families={column.column: column.family for column in columns},
-        support=None if member is None else member.support,
-    )

@@ -75,15 +75,14 @@ def fit_alone(plan: FitPlan, *, direction: str, seed: int, rank: int) -> list[Co
 
 
 def factors_of_groups(
-    bases: Sequence[ColumnBase], groups: Groups
+    bases: Sequence[ColumnBase], groups: Groups, exposure: Exposure | None = None
 ) -> Float64[np.ndarray, "groups factors"]:
     """The means of the groups' factors given all their values, by column side by side."""
     found = []
     for column in bases:
         model = column.base().model
-        cells = _counted(
-            groups.with_(role=None), column.column, column.given, None, n_items=model.n_items
-        )
+        sizes: dict[str, Any] = {"n_items": model.n_items, "exposure": exposure}
+        cells = _counted(groups.with_(role=None), column.column, column.given, None, **sizes)
         found.append(group_factors(model, cells.only_observed()))
     return np.concatenate(found, 1)
 

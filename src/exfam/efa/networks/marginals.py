@@ -18,6 +18,7 @@ from exfam.efa.plan import Weight, target_elements
 from exfam.embeddings import item_rows
 from exfam.families import Family
 from exfam.groups import Batch, Groups
+from exfam.likelihoods.exposure import Exposure
 from exfam.training.lbfgs import LBFGS
 
 # Stand-ins for the distribution of all values, where items borrow from it.
@@ -73,6 +74,7 @@ def fit_marginal_values(
     n_items: int = 0,
     prior: float = 5.0,
     weight: Weight = None,
+    exposure: Exposure | None = None,
 ) -> MarginalValues:
     """The most likely constant parameters of each value column.
 
@@ -82,7 +84,8 @@ def fit_marginal_values(
     check_positive("prior", prior)
     columns = []
     for column, family in families.items():
-        sample = standardized_sample(observed_sample(groups, column, weight=weight), family)
+        sample = observed_sample(groups, column, weight=weight, exposure=exposure)
+        sample = standardized_sample(sample, family)
         overall = most_likely(family, sample)
         rows = [overall[None]]
         if n_items:
@@ -96,19 +99,30 @@ def fit_marginal_values(
 class Sample:
     """Values with their items (-1: none or unknown) and how many times each counts.
 
-    Values are as they came, or standardized by their family where a function says so.
+    Values are as they came, or standardized by their family where a function says so. `log_size`:
+    what exposures add to their first parameters, None without exposures.
     """
 
     value: Float[Tensor, "n"]
     item: Int64[Tensor, "n"]
     times: Float[Tensor, "n"]
+    log_size: Float[Tensor, "n"] | None = None
 
     def where(self, which: Tensor) -> "Sample":
-        """Some of them."""
-        return Sample(self.value[which], self.item[which], self.times[which])
+        """Some of them, by their index or a mask."""
+        size = None if self.log_size is None else self.log_size[which]
+        return Sample(self.value[which], self.item[which], self.times[which], size)
+
+    def nats(self, family: Family, eta: Float[Tensor, "n eta"]) -> Float[Tensor, "n"]:
+        """Log-probabilities of standardized values, of parameters at the mean exposure."""
+        if self.log_size is not None:
+            eta = torch.cat([eta[:, :1] + self.log_size[:, None], eta[:, 1:]], 1)
+        return family.unit_log_prob(self.value, eta, item=self.item)
 
 
-def observed_sample(groups: Groups, column: str, *, weight: Weight = None) -> Sample:
+def observed_sample(
+    groups: Groups, column: str, *, weight: Weight = None, exposure: Exposure | None = None
+) -> Sample:
     """A column's observed target values, in float64; `weight` is one number an element."""
     if column not in groups.values:
         listed = ", ".join(repr(name) for name in groups.values) or "none"
@@ -126,6 +140,7 @@ def observed_sample(groups: Groups, column: str, *, weight: Weight = None) -> Sa
         torch.from_numpy(groups.values[column][own].astype(np.float64)),
         torch.from_numpy(item.astype(np.int64)),
         torch.from_numpy(times.astype(np.float64)),
+        None if exposure is None else torch.from_numpy(exposure.of_rows(groups, own)),
     )
 
 
@@ -157,8 +172,7 @@ def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
 
 def mean_loss(family: Family, sample: Sample, eta: Float[Tensor, "n eta"]) -> Float[Tensor, ""]:
     """Minus the mean nats of a standardized sample."""
-    nats = family.unit_log_prob(sample.value, eta, item=sample.item)
-    return -(sample.times * nats).sum() / sample.times.sum()
+    return -(sample.times * sample.nats(family, eta)).sum() / sample.times.sum()
 
 
 def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
@@ -174,42 +188,51 @@ def _most_likely_of_items(
     """Each item's most likely `eta` given its values and `prior` more, spread as all values are."""
     own = _distinct(sample.where((sample.item >= 0) & (sample.item < n_items)))
     borrowed = _prior_of_items(family, sample, n_items=n_items, prior=prior)
-    value, item, times = (
-        torch.cat([getattr(own, name), getattr(borrowed, name)])
-        for name in ("value", "item", "times")
-    )
+    names = ["value", "item", "times"] + ([] if own.log_size is None else ["log_size"])
+    both = Sample(*(torch.cat([getattr(own, name), getattr(borrowed, name)]) for name in names))
     # Every item's loss is its own mean, so that one line search suits rare and frequent items.
-    share = times / torch.bincount(item, weights=times, minlength=n_items)[item]
+    share = both.times / torch.bincount(both.item, weights=both.times, minlength=n_items)[both.item]
 
     def loss(table: Tensor) -> Tensor:
-        return -(share * family.unit_log_prob(value, table[item], item=item)).sum()
+        return -(share * both.nats(family, table[both.item])).sum()
 
     return minimize(loss, start.expand(n_items, -1))
 
 
 def _distinct(sample: Sample) -> Sample:
     """Equal values of one item once, with their number: ratings and counts have few of them."""
+    if sample.log_size is not None:
+        return sample
     level, value_code = sample.value.unique(return_inverse=True)
     key, code = ((sample.item + 1) * len(level) + value_code).unique(return_inverse=True)
     times = torch.bincount(code, weights=sample.times, minlength=len(key))
     return Sample(level[key % len(level)], key // len(level) - 1, times)
 
 
-def _prior_points(sample: Sample) -> tuple[Float[Tensor, "points"], Float[Tensor, "points"]]:
-    """Values that stand for the sample's distribution, and their shares."""
-    level, code = sample.value.unique(return_inverse=True)
-    share = torch.bincount(code, weights=sample.times, minlength=len(level)) / sample.times.sum()
-    if len(level) <= MAX_PRIOR_POINTS:
-        return level, share
-    middle = (torch.arange(MAX_PRIOR_POINTS, dtype=share.dtype) + 0.5) / MAX_PRIOR_POINTS
-    points = level[torch.searchsorted(share.cumsum(0), middle).clamp_max(len(level) - 1)]
-    return points, torch.full_like(points, 1 / MAX_PRIOR_POINTS)
+def _prior_points(sample: Sample) -> Sample:
+    """Values that stand for the sample's distribution, as many times as their shares."""
+    if sample.log_size is None:
+        level, code = sample.value.unique(return_inverse=True)
+        points = Sample(
+            level,
+            torch.full_like(code[: len(level)], -1),
+            torch.bincount(code, weights=sample.times).to(level),
+        )
+    else:  # in the order of what they would be at the mean exposure
+        points = sample.where((sample.value.log() - sample.log_size).argsort())
+    share = points.times / points.times.sum()
+    if len(share) > MAX_PRIOR_POINTS:
+        middle = (torch.arange(MAX_PRIOR_POINTS, dtype=share.dtype) + 0.5) / MAX_PRIOR_POINTS
+        at = torch.searchsorted(share.cumsum(0), middle).clamp_max(len(share) - 1)
+        points, share = points.where(at), torch.full_like(middle, 1 / MAX_PRIOR_POINTS)
+    return replace(points, times=share)
 
 
 def _prior_of_items(family: Family, sample: Sample, *, n_items: int, prior: float) -> Sample:
-    points, share = _prior_points(sample)
-    item = torch.arange(n_items).repeat_interleave(len(points))
-    borrowed = Sample(points.repeat(n_items), item, (prior * share).repeat(n_items))
+    points = _prior_points(sample)
+    item = torch.arange(n_items).repeat_interleave(len(points.value))
+    repeated = points.where(torch.arange(len(points.value)).repeat(n_items))
+    borrowed = replace(repeated, item=item, times=prior * repeated.times)
     # Items whose own family (PerItem) cannot produce a value do not borrow it.
     value = family.restore(borrowed.value, item=item)
     return borrowed.where(family.in_support(value, item=item))
