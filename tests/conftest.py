@@ -28,7 +28,7 @@ REACHED = pytest.StashKey[set[str]]()
 def pytest_configure(config):
     # Only now are the folders of tests on the path.
     import shape_checks
-    from house import raises
+    from house import collected, raises
     from house.imports import change_imports
 
     changes = [shape_checks.decorate]
@@ -36,6 +36,7 @@ def pytest_configure(config):
         changes.append(raises.mark)
         config.stash[REACHED] = raises.REACHED
     change_imports(changes)
+    config.pluginmanager.register(collected)
 
 
 @pytest.hookimpl(optionalhook=True)

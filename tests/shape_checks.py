@@ -21,6 +21,8 @@ from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray, TypeCheckError, jaxtyped
 from torch import Tensor
 
+from house.sources import blocks
+
 _typed = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 _state = {"on": True}
 
@@ -151,7 +153,7 @@ def decorate(tree: ast.Module, path: Path) -> None:
 
 
 def _typed_nodes(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    for node in ast.iter_child_nodes(tree):
+    for node in (statement for block in blocks(tree) for statement in block):
         is_named = isinstance(node, ast.FunctionDef | ast.ClassDef)
         if is_named and any("no_type_check" in ast.unparse(d) for d in node.decorator_list):
             continue
@@ -161,8 +163,18 @@ def _typed_nodes(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 
 def _decorator(name: str, node: ast.stmt) -> ast.expr:
-    code = f"__import__({__name__!r}, fromlist=['_']).{name}"
-    decorator = ast.parse(code, mode="eval").body
-    for part in ast.walk(decorator):
-        ast.copy_location(part, node)
-    return decorator
+    at = {
+        "lineno": node.lineno,
+        "col_offset": node.col_offset,
+        "end_lineno": node.end_lineno,
+        "end_col_offset": node.end_col_offset,
+    }
+    load = ast.Load()
+    any_name = ast.List([ast.Constant("_", **at)], load, **at)
+    module = ast.Call(
+        ast.Name("__import__", load, **at),
+        [ast.Constant(__name__, **at)],
+        [ast.keyword("fromlist", any_name, **at)],
+        **at,
+    )
+    return ast.Attribute(module, name, load, **at)

@@ -1,6 +1,7 @@
 """What predictions of values are made of: parts that add up, of every family and ensemble."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -90,11 +91,9 @@ def fitted(name, direction="bidirectional", **more):
     return fitted_to(data_of(name), CASES[name][0], direction, **more)
 
 
-MODELS = {
-    (name, direction): corrected(fitted(name, direction, ensemble=1 + (name == "ordinal")))
-    for name in CASES
-    for direction in ("bidirectional", "causal")
-}
+@cache
+def model_of(name, direction):
+    return corrected(fitted(name, direction, ensemble=1 + (name == "ordinal")))
 
 
 def sums(why, name, *, parts=None):
@@ -105,7 +104,7 @@ def sums(why, name, *, parts=None):
 @every_direction
 @pytest.mark.parametrize("name", CASES)
 def test_parts_add_up_to_what_is_predicted(name, direction):
-    model, data = MODELS[name, direction], data_of(name)
+    model, data = model_of(name, direction), data_of(name)
     why = model.explain_value(data)
     assert why.rows.tolist() == list(range(len(data)))
     assert why.items.tolist() == data["movie"].tolist()
@@ -127,7 +126,7 @@ def test_parts_add_up_to_what_is_predicted(name, direction):
 @every_direction
 @pytest.mark.parametrize("name", CASES)
 def test_the_own_value_changes_nothing_but_the_nats(name, direction):
-    model, data, row = MODELS[name, direction], data_of(name), 11
+    model, data, row = model_of(name, direction), data_of(name), 11
     why = model.explain_value(data, rows=[row])
     other = data["y"].dropna().unique()
     other = other[other != data["y"][row]][:1]
@@ -143,7 +142,7 @@ def test_the_own_value_changes_nothing_but_the_nats(name, direction):
 
 @pytest.mark.parametrize("name", ["gaussian", "ordinal"])
 def test_attention_adds_nothing_where_it_is_switched_off(name):
-    model = MODELS[name, "bidirectional"]
+    model = model_of(name, "bidirectional")
     data = data_of(name)
     on = model.explain_value(data)
     assert np.abs(on.to_center[on.part == "attention"]).min() > 0
@@ -167,7 +166,7 @@ def test_attention_adds_nothing_where_it_is_switched_off(name):
 @every_direction
 def test_real_values_are_made_of_lines(direction):
     """Location is the factor model's mean, and twice a residual says twice as much."""
-    model, data = MODELS["gaussian", direction], data_of("gaussian")
+    model, data = model_of("gaussian", direction), data_of("gaussian")
     why = model.explain_value(data)
     # The head takes the mean, the item's level and neighbors with weights of their own.
     numbers = model.members_[0].value_part.columns[0].base().numbers
@@ -191,7 +190,7 @@ def test_real_values_are_made_of_lines(direction):
 @pytest.mark.parametrize("number", ["nu", "beta"])
 def test_numbers_of_a_scale_and_of_a_histogram_act_in_no_step_before(name, number):
     """Until then groups have a usual scale, and the histogram of all values."""
-    model = MODELS[name, "bidirectional"]
+    model = model_of(name, "bidirectional")
     column = model.members_[0].value_part.columns[0]
     at_pool = N_LOCATION + N_SCALE + (name == "rounded-student-t")
     at = N_LOCATION + N_SCALE - 1 if number == "nu" else at_pool + N_POOL - 1
@@ -210,7 +209,7 @@ def test_numbers_of_a_scale_and_of_a_histogram_act_in_no_step_before(name, numbe
 
 
 def test_what_other_values_say_is_named_and_the_largest_comes_first():
-    model, data = MODELS["ordinal", "causal"], data_of("ordinal")
+    model, data = model_of("ordinal", "causal"), data_of("ordinal")
     why, rows = model.explain_value(data), data["user"].to_numpy()
     table = pd.DataFrame(why.to_dict())
     for row in (3, 20, 40):
@@ -229,7 +228,7 @@ def test_what_other_values_say_is_named_and_the_largest_comes_first():
 
 
 def test_a_value_without_context_and_an_item_unknown_have_no_such_parts():
-    model = MODELS["ordinal", "bidirectional"]
+    model = model_of("ordinal", "bidirectional")
     alone = pd.DataFrame({"user": ["x"], "movie": ["a"], "y": [4.0], "day": [0]})
     why = model.explain_value(alone)
     parts = ["overall", "item", "level", "certainty", "scale", "histogram", "attention"]
@@ -247,7 +246,7 @@ def test_a_value_without_context_and_an_item_unknown_have_no_such_parts():
 
 
 def test_rows_are_those_named_in_that_order():
-    model, data = MODELS["gaussian", "bidirectional"], data_of("gaussian")
+    model, data = model_of("gaussian", "bidirectional"), data_of("gaussian")
     every, some = model.explain_value(data), model.explain_value(data, rows=[30, 2, 31])
     assert some.rows.tolist() == [30, 2, 31]
     np.testing.assert_allclose(some.center, every.center[[30, 2, 31]], atol=1e-5)
@@ -277,7 +276,7 @@ def test_rows_are_those_named_in_that_order():
     "rows", [[0, 0], [-1], [len(RAW)], [0.5], [[1]], [True], "a", [[0], [1, 2]]]
 )
 def test_rows_that_are_none_are_refused(rows):
-    model, data = MODELS["gaussian", "bidirectional"], data_of("gaussian")
+    model, data = model_of("gaussian", "bidirectional"), data_of("gaussian")
     with pytest.raises(ValueError, match="`rows` must be different numbers of rows of `X`, 0 .."):
         model.explain_value(data, rows=rows)
 
@@ -291,7 +290,7 @@ def test_models_without_such_a_base_are_refused():
     with pytest.raises(ExfamError, match="`explain_value` needs EFA, got LatentFactor"):
         LatentFactor().explain_value(data)
     with pytest.raises(ExfamError, match="`column` must be one of 'y', got 'z'"):
-        MODELS["gaussian", "bidirectional"].explain_value(data, column="z")
+        model_of("gaussian", "bidirectional").explain_value(data, column="z")
 
 
 def test_columns_are_explained_one_by_one_and_explanations_have_all(tmp_path):

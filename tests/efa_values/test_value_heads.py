@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ def values_for(name, cells):
     return np.exp(z) if name.startswith(("log", "gamma", "weibull")) else z
 
 
+@cache
 def fitted(name, **options):
     every = drawn_cells(n_groups=86)
     every = every.with_value(values_for(name, every))
@@ -114,12 +116,9 @@ def fitted(name, **options):
     return base, ValueCells(new.offset, item, new.value)
 
 
-BASES = {name: fitted(name) for name in FAMILIES}
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_base_predicts_all_values_and_is_ahead_of_their_margin(name):
-    base, cells = BASES[name]
+    base, cells = fitted(name)
     found = log_prob_of_values(base, cells)
     assert np.isfinite(found).all()
     family, value = base.family, torch.from_numpy(cells.value)
@@ -134,7 +133,7 @@ def test_a_base_predicts_all_values_and_is_ahead_of_their_margin(name):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_own_value_and_later_ones_change_nothing(name, causal):
-    base, cells = fitted(name, causal=True) if causal else BASES[name]
+    base, cells = fitted(name, causal=True) if causal else fitted(name)
     before, cell = base.eta(cells), 3
     other = cells.value[np.flatnonzero(cells.value != cells.value[cell])[0]]
     after = base.eta(without_own(cells, cell, other))
@@ -145,7 +144,7 @@ def test_the_own_value_and_later_ones_change_nothing(name, causal):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_base_comes_back_from_plain_values(name):
-    base, cells = BASES[name]
+    base, cells = fitted(name)
     again = restored_base(json.loads(json.dumps(base.config())), base.arrays())
     torch.testing.assert_close(again.eta(cells), base.eta(cells), rtol=0, atol=0)
     assert again.family == base.family and again.rank == base.rank
@@ -153,7 +152,7 @@ def test_a_base_comes_back_from_plain_values(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_change_is_no_change_and_any_other_one_counts(name):
-    base, cells = BASES[name]
+    base, cells = fitted(name)
     eta = base.eta(cells)
     change = eta.new_zeros(len(eta), base.head.n_changes)
     torch.testing.assert_close(base.head.changed(eta, change), eta, rtol=0, atol=0)
@@ -166,7 +165,7 @@ def test_no_change_is_no_change_and_any_other_one_counts(name):
 
 
 def test_blocks_of_groups_change_nothing():
-    base, cells = BASES["rounded-student-t"]
+    base, cells = fitted("rounded-student-t")
     whole = log_prob_of_values(base, cells)
     for block in (1, 13, 10**6):
         found = log_prob_of_values(base, cells, block=block)
@@ -219,8 +218,8 @@ def test_a_base_of_more_groups_has_the_same_prior():
 
 
 def test_far_out_a_scale_is_that_of_the_outermost_usual_means():
-    _, cells = BASES["gaussian"]
-    features = BASES["gaussian"][0].features(cells)
+    _, cells = fitted("gaussian")
+    features = fitted("gaussian")[0].features(cells)
     at = [head_inputs(replace(features, mean=features.mean * 0 + mean)) for mean in (2.5, 20.0)]
     torch.testing.assert_close(at[0].scale, at[1].scale, rtol=0, atol=0)
     assert (at[0].location != at[1].location).any()
@@ -249,7 +248,7 @@ def test_scaled_values_have_scaled_densities(name, factor):
     shift = 0.0 if name.startswith("log") else 5.0 * factor
     cells = drawn_cells(n_groups=86)
     cells = cells.with_value(values_for(name, cells)).take(np.arange(80))
-    base, new = BASES[name]
+    base, new = fitted(name)
     plain = log_prob_of_values(base, new)
     options = ValueOptions(rank=2, ordered=True)
     moved = cells.with_value(factor * cells.value + shift)

@@ -20,7 +20,7 @@ def changed(source: bytes, path: Path, changes: Sequence[Change]) -> CodeType:
     tree = ast.parse(source)
     for change in changes:
         change(tree, path)
-    return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+    return compile(tree, str(path), "exec", dont_inherit=True)
 
 
 class Changing(MetaPathFinder):

@@ -5,43 +5,52 @@ reached, where tracing every line of every function would double its time.
 """
 
 import ast
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from house.sources import FILES, parsed, shown
+from house.sources import FILES, blocks, shown
 
 REACHED: set[str] = set()
 
 
-def raises(tree: ast.Module) -> list[ast.Raise]:
+def raises(node: ast.AST) -> Iterator[ast.Raise]:
     """All raise statements, as they follow in the file."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+    for block in blocks(node):
+        for statement in block:
+            if isinstance(statement, ast.Raise):
+                yield statement
+            yield from raises(statement)
 
 
 def places(path: Path, tree: ast.Module) -> list[str]:
     return [f"{shown(path)}:{node.lineno}" for node in raises(tree)]
 
 
-def mark(tree: ast.Module, path: Path) -> None:
+def mark(tree: ast.AST, path: Path) -> None:
     """Put a mark before each raise statement, in the same line."""
-    _Marks(path).visit(tree)
+    for block in blocks(tree):
+        for statement in block:
+            mark(statement, path)
+        block[:] = [new for statement in block for new in _marked(statement, path)]
 
 
-class _Marks(ast.NodeTransformer):
-    def __init__(self, path: Path):
-        self.path = path
+def _marked(statement: ast.stmt, path: Path) -> list[ast.stmt]:
+    if not isinstance(statement, ast.Raise):
+        return [statement]
+    line = f"{shown(path)}:{statement.lineno}"
+    code = f"__import__({__name__!r}, fromlist=['_']).REACHED.add({line!r})"
+    noted = ast.Expr(ast.parse(code, mode="eval").body)
+    for part in ast.walk(noted):
+        ast.copy_location(part, statement)
+    return [noted, statement]
 
-    def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
-        line = f"{shown(self.path)}:{node.lineno}"
-        code = f"__import__({__name__!r}, fromlist=['_']).REACHED.add({line!r})"
-        noted = ast.Expr(ast.parse(code, mode="eval").body)
-        for part in ast.walk(noted):
-            ast.copy_location(part, node)
-        return [noted, node]
+
+@functools.cache
+def all_places() -> tuple[str, ...]:
+    return tuple(line for path in FILES for line in places(path, ast.parse(path.read_bytes())))
 
 
 def unreached(reached: Iterable[str]) -> list[str]:
     reached = set(reached)
-    every = (line for path in FILES for line in places(path, parsed(path)))
-    return [line for line in every if line not in reached]
+    return [line for line in all_places() if line not in reached]

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +15,14 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 @functools.cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """All lists of statements right below a node, whose expressions are not looked at."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
 
 
 def shown(path: Path) -> str:
