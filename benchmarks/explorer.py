@@ -1,59 +1,57 @@
 """The page of `exfam explore`: first paint, answers, and what 50 browsers at once get.
 
-    python benchmarks/explorer.py [--seconds 60] [--think 1] [--only items] [--out FILE]
+    python benchmarks/explorer.py [--seconds 20] [--think 1] [--only items] [--out FILE]
 
 Simulated baskets of 100,000 items, a table of 200 columns, a field of 1,000 stations, vectors of
 100,000 words, histories of 5,000 items with a value beside each, sentences of a masked language
-model; each with all its views, those of errors, maps and attention among them. Milliseconds of wall
-time on the loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of
-50 who each ask what a page asks after a click, wait --think seconds and click again, for
---seconds; their answers are compared with those to one alone. First paint is Chromium's own,
-"answered" when the page has all it asked for; the median of five loads. "cpu": of the processor,
-which a loaded machine changes less. Bars: 1 s to the first paint, 100 ms at p95.
+model; each with all its views, those of errors, maps and attention among them. The server is a
+process of its own. Milliseconds of wall time on the loopback, from the question sent to the answer
+read, and of the server's processor, which a loaded machine changes less. "alone": one who asks;
+"of 50": of 50 who each ask what a view asks after a click, wait --think seconds and click again, a
+question never asked before, for --seconds; some of their answers are compared with those to one
+alone. First paint is Chromium's own, "answered" when the page has all it asked for; the median of
+three loads. Bars: 1 s to the first paint, 100 ms at p95.
 """
 
 import argparse
-import json
+import multiprocessing
 import os
 import resource
 import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
-import pandas as pd
+from explorer_pages import PAGES, Asking
 from rich.console import Console
 from rich.table import Table
 
-from exfam import EFA, FieldGaussian, MaskedLanguageModel, MaskedTable, WordVectors, explore
-from exfam.groups import Groups
-from exfam.simulators import FieldSettings, simulate_field
+from exfam import explore
 
-N_ITEMS, N_COLUMNS, N_STATIONS, N_ASKING = 100_000, 200, 1_000, 50
-N_HISTORY, DIM = 5_000, 100
-LOADS = 5
-# Asked when a name is chosen, and not at a click in or out: left out of what many ask.
-ONCE = ("raise", "related")
+N_ASKING = 50
+LOADS, COMPARED = 3, 60
+# Answered in seconds, the page saying so: no part of what many ask.
+SLOW = ("joint",)
 
 console = Console(highlight=False, width=120)
-Questions = dict[str, Any]
 
 
 @dataclass
 class Answers:
     """Milliseconds of the answers to one kind of question, to one alone and to each of many.
 
-    `cpu`: mean milliseconds of the processor for an answer to one alone, of both ends
+    `cpu`: mean milliseconds of the server's processor for an answer to one alone
     """
 
     page: str
+    view: str
     question: str
     n: int
     p50: float
@@ -68,222 +66,112 @@ class Answers:
 class Opened:
     """Of a page: seconds until it is served, milliseconds of its first paint and until answered.
 
-    `scored`: seconds of the first question about errors, which scores the data
+    `first_look`, `scored`: seconds of the first question about errors, and until all are scored
+    `cpu_of_many`: mean milliseconds of the server's processor for an answer to one of many
+    `wrong`: of `COMPARED` answers to many; `grown_mb`: what serving them added to the most memory
     """
 
     page: str
     served: float
+    first_look: float | None
     scored: float | None
     paint: float | None
     answered: float | None
+    cpu_of_many: float
     wrong: int
     grown_mb: float
 
 
-class Asking:
-    """A connection that stays open, as a browser's does."""
+@dataclass
+class Server:
+    """A page that another process serves."""
 
-    def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
-        self.connection = HTTPConnection(str(parts.hostname), parts.port)
-        self.path = parts.path
+    address: str
+    ready: float
+    pipe: Any
 
-    def __call__(self, name: str, question: Any) -> Any:
-        headers = {"Content-Type": "application/json"}
-        self.connection.request("POST", f"{self.path}ask/{name}", json.dumps(question), headers)
-        response = self.connection.getresponse()
-        answer = json.loads(response.read())
-        assert response.status == 200, answer
-        return answer
+    def used(self) -> tuple[float, float]:
+        """Seconds of its processor so far, and its most memory in MB."""
+        self.pipe.send("used")
+        seconds, memory = self.pipe.recv()
+        return seconds, memory
 
 
-def items() -> tuple[Any, Any]:
-    random = np.random.default_rng(0)
-    lengths = random.integers(3, 12, 4_000)
-    stop = np.cumsum(lengths)
-    item = (N_ITEMS * random.random(stop[-1]) ** 2).astype(np.int64)
-    labels = np.array([f"item {k:06}" for k in range(N_ITEMS)], dtype=object)
-    groups = Groups(start=stop - lengths, stop=stop, item=item, vocabulary={"item": labels})
-    model = EFA(attention="none", support="none", progress=False, validation_fraction=0.05)
-    return model.fit(groups), groups
+def serve(page: str, pipe: Any) -> None:
+    """In a process of its own: the page, until the other end of the pipe says so."""
+    model, data = PAGES[page][0]()
+    start = time.perf_counter()
+    with explore(model, data, open_browser=False) as served:
+        pipe.send((served.address, time.perf_counter() - start))
+        while pipe.recv() == "used":
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            pipe.send((time.process_time(), memory))
 
 
-def rows() -> tuple[Any, Any]:
-    random = np.random.default_rng(0)
-    hidden = random.normal(size=(400, 6))
-    numbers = hidden @ random.normal(size=(6, N_COLUMNS)) + random.normal(size=(400, N_COLUMNS))
-    frame = pd.DataFrame(numbers, columns=[f"column {k}" for k in range(N_COLUMNS)])
-    return MaskedTable(fast=True, progress=False).fit(frame), frame
+@contextmanager
+def server(page: str) -> Iterator[Server]:
+    spawn = multiprocessing.get_context("spawn")
+    own, other = spawn.Pipe()
+    process = spawn.Process(target=serve, args=(page, other))
+    process.start()
+    yield Server(*own.recv(), own)
+    own.send("end")
+    process.join()
 
 
-def stations() -> tuple[Any, Any]:
-    field = simulate_field(N_STATIONS, 40, settings=FieldSettings(season=0.0), seed=0)
-    frame = field.frame.to_pandas()
-    columns = {"time": "time", "site": "site", "value": "value"}
-    model = FieldGaussian(**columns, coordinates=["latitude", "longitude"]).fit(frame)
-    return model, frame
-
-
-def words() -> tuple[Any, Any]:
-    names = tuple(f"word {k:06}" for k in range(N_ITEMS))
-    center = np.random.default_rng(0).normal(size=(N_ITEMS, DIM)).astype(np.float32)
-    signs = np.where(np.arange(DIM) < DIM // 2, 1, -1).astype(np.int8)
-    kinds = pd.DataFrame({"word": names, "kind": [f"kind {k % 6}" for k in range(N_ITEMS)]})
-    return WordVectors(names, center, None, signs), kinds
-
-
-def histories() -> tuple[Any, Any]:
-    random = np.random.default_rng(0)
-    user = np.repeat(np.arange(800), 12)
-    item = (N_HISTORY * random.random(len(user)) ** 2).astype(np.int64)
-    item[:N_HISTORY] = random.permutation(N_HISTORY)
-    frame = pd.DataFrame({"user": user, "item": item, "stars": random.normal(size=len(user))})
-    columns = {"group": "user", "item": "item", "value": "stars"}
-    network = {"base": "none", "attention": "softmax", "max_epochs": 1, "n_layers": 2}
-    model = EFA(**columns, order="rows", direction="causal", progress=False, **network)
-    return model.fit(frame), None
-
-
-def sentences() -> tuple[Any, Any]:
-    random = np.random.default_rng(0)
-    text = [" ".join(f"w{k}" for k in random.integers(0, 300, 12)) for _ in range(400)]
-    model = MaskedLanguageModel(subwords="word", max_epochs=1, length=32, progress=False)
-    return model.fit(text), None
-
-
-def item_questions(_: Asking, k: int) -> Questions:
-    random = np.random.default_rng(k)
-    context = random.integers(0, N_ITEMS, 6).tolist()
-    item = int(random.integers(N_ITEMS))
-    return {
-        "search": {"text": f"{k:02}"},
-        "next": {"items": context, "before": context[:-1], "also": [item]},
-        "why": {"items": context, "item": item},
-        "raise": {"items": context, "item": item},
-        "related": {"item": item},
-        **word_questions(_, k),
-        **error_questions(k),
-    }
-
-
-def history_questions(_: Asking, k: int) -> Questions:
-    random = np.random.default_rng(k)
-    typed = {
-        "items": random.integers(0, N_HISTORY, 20).tolist(),
-        "values": random.normal(size=20).tolist(),
-    }
-    head = {"layer": 1 + k % 2, "head": 1}
-    return {"next": typed, "value": {**typed, "item": k}, "attention": {**typed, **head}}
-
-
-def sentence_questions(_: Asking, k: int) -> Questions:
-    words = np.random.default_rng(k).integers(0, 300, 20)
-    text = " ".join(f"w{word}" for word in words)
-    return {"attention": {"text": text, "layer": 1 + k % 4, "head": 1}}
-
-
-def row_questions(ask: Asking, k: int) -> Questions:
-    cells = ask("row", {"index": k % 400})["cells"]
-    name = f"column {k % N_COLUMNS}"
-    return {
-        "row": {"index": k % 400},
-        "answer": {"cells": {**cells, name: 0.5}},
-        "why": {"cells": cells, "column": name},
-        **error_questions(k),
-        "calibration": {"column": name},
-    }
-
-
-def station_questions(_: Asking, k: int) -> Questions:
-    changed = {"time": k % 40, "changes": {str(k): None}}
-    return {
-        "map": changed,
-        "grid": changed,
-        "why": {**changed, "element": k + 1},
-        "course": {"site": k, "time": k % 40},
-        **error_questions(k),
-    }
-
-
-def word_questions(_: Asking, k: int) -> Questions:
-    random = np.random.default_rng(k)
-    low, high = np.sort(random.uniform(-0.5, 0.5, (2, 2)), 0).tolist()
-    # Of items the most frequent have vectors.
-    a, b, c = random.choice(N_HISTORY // 5, 3, replace=False).tolist()
-    return {
-        "find": {"text": f"{k:02}"},
-        "window": {"also": [a]} if k % 2 else {"low": low, "high": high},
-        "near": {"code": a},
-        "analogy": {"a": a, "b": b, "c": c},
-    }
-
-
-def error_questions(k: int) -> Questions:
-    return {
-        "errors": {"of": ("units", "parts")[k % 2], "order": ("total", "mean", "least")[k % 3]},
-        "slices": {"order": ("mean", "n", "label")[k % 3]},
-        "calibration": {},
-    }
-
-
-PAGES: dict[str, tuple[Callable[[], Any], Callable[[Asking, int], Questions]]] = {
-    "items": (items, item_questions),
-    "row": (rows, row_questions),
-    "stations": (stations, station_questions),
-    "words": (words, word_questions),
-    "histories": (histories, history_questions),
-    "sentences": (sentences, sentence_questions),
-}
-
-
-def measured(page: str, address: str, questions: Any, *, times: int) -> dict[str, Answers]:
+def measured(page: str, own: Server, *, times: int) -> dict[tuple[str, str], Answers]:
     """Of one alone."""
-    ask, took, cpu = Asking(address), defaultdict(list), defaultdict(list)
+    ask, took, cpu = Asking(own.address), defaultdict(list), defaultdict(list)
     for k in range(times):
-        for name, question in questions(ask, k).items():
-            start, used = time.perf_counter(), time.process_time()
-            ask(name, question)
-            took[name].append(1000 * (time.perf_counter() - start))
-            cpu[name].append(1000 * (time.process_time() - used))
-    answers = {}
-    for name, own in took.items():
-        p50, p95 = _ends(own)
-        used_each = round(float(np.mean(cpu[name])), 1)
-        answers[name] = Answers(page, name, len(own), p50, p95, used_each)
-    return answers
+        for view, questions in PAGES[page][1](ask, k).items():
+            for name, question in questions.items():
+                before, start = own.used()[0], time.perf_counter()
+                ask(name, question)
+                took[view, name].append(1000 * (time.perf_counter() - start))
+                cpu[view, name].append(1000 * (own.used()[0] - before))
+    return {
+        key: Answers(page, *key, len(each), *_ends(each), round(float(np.mean(cpu[key])), 1))
+        for key, each in took.items()
+    }
 
 
-def crowd(
-    address: str, questions: Any, *, seconds: float, think: float
-) -> tuple[dict[str, list[float]], int]:
-    """Milliseconds by question of many at once, and how many answers differ from those to one."""
-    alone = Asking(address)
-    own = [
-        {name: q for name, q in questions(alone, k).items() if name not in ONCE}
-        for k in range(N_ASKING)
-    ]
-    expected = [{name: alone(name, q) for name, q in some.items()} for some in own]
-    took: dict[str, list[float]] = defaultdict(list)
-    wrong = 0
+@dataclass
+class Crowd:
+    """What many who ask at once got: milliseconds by view and question, and some of the answers."""
+
+    took: dict[tuple[str, str], list[float]]
+    answers: list[tuple[str, Any, Any]]
+
+    def click(self, ask: Asking, page: str, k: int) -> None:
+        """What one view asks after a click, one answer after the other."""
+        views = list(PAGES[page][1](ask, k).items())
+        view, questions = views[k % len(views)]
+        for name, question in questions.items():
+            if name not in SLOW:
+                start = time.perf_counter()
+                answer = ask(name, question)
+                self.took[view, name].append(1000 * (time.perf_counter() - start))
+                self.answers.append((name, question, answer))
+
+
+def crowd(page: str, address: str, *, seconds: float, think: float) -> Crowd:
+    own = Crowd(defaultdict(list), [])
+    end = time.perf_counter() + seconds
 
     def clicks(k: int) -> None:
-        nonlocal wrong
-        ask = Asking(address)
+        ask, click = Asking(address), 1000 + k
         time.sleep(think * k / N_ASKING)
         while time.perf_counter() < end:
-            for name, question in own[k].items():
-                start = time.perf_counter()
-                wrong += ask(name, question) != expected[k][name]
-                took[name].append(1000 * (time.perf_counter() - start))
+            own.click(ask, page, click)
+            click += N_ASKING
             time.sleep(think)
 
-    end = time.perf_counter() + seconds
-    threads = [threading.Thread(target=clicks, args=(k,)) for k in range(N_ASKING)]
+    threads = [threading.Thread(target=partial(clicks, k)) for k in range(N_ASKING)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return took, wrong
+    return own
 
 
 def painted(address: str) -> tuple[float | None, float | None]:
@@ -310,38 +198,35 @@ def painted(address: str) -> tuple[float | None, float | None]:
 
 
 def run(page: str, *, seconds: float, think: float, times: int) -> tuple[Opened, list[Answers]]:
-    make, questions = PAGES[page]
-    model, data = make()
-    before, start = _resident(), time.perf_counter()
-    with explore(model, data, open_browser=False) as served:
-        ready = time.perf_counter() - start
-        paint = painted(served.address)
-        scored = None
-        alone = Asking(served.address)
-        if "errors" in questions(alone, 0):
-            start = time.perf_counter()
-            alone("errors", {})
-            scored = round(time.perf_counter() - start, 2)
-        found = measured(page, served.address, questions, times=times)
-        warm = _resident()
-        took, wrong = crowd(served.address, questions, seconds=seconds, think=think)
-        for name, own in took.items():
-            answers = found[name]
-            answers.of_many = len(own)
-            answers.p50_of_many, answers.p95_of_many = _ends(own)
-    grown = round(_resident() - warm, 1)
-    console.print(f"{page}: {warm - before:.0f} MB more when served and asked")
-    return Opened(page, round(ready, 2), scored, *paint, wrong, grown), list(found.values())
+    with server(page) as own:
+        paint = painted(own.address)
+        alone, looked = Asking(own.address), [None, None]
+        if "errors" in PAGES[page][1](alone, 0):
+            looked = [_seconds(alone, "errors"), _seconds(alone, "score")]
+        found = measured(page, own, times=times)
+        used, memory = own.used()
+        many = crowd(page, own.address, seconds=seconds, think=think)
+        cpu = 1000 * (own.used()[0] - used) / max(1, len(many.answers))
+        grown = round(own.used()[1] - memory, 1)
+        for key, took in many.took.items():
+            answers = found[key]
+            answers.of_many = len(took)
+            answers.p50_of_many, answers.p95_of_many = _ends(took)
+        some = many.answers[:: max(1, len(many.answers) // COMPARED)]
+        wrong = sum(alone(name, question, indent=1) != answer for name, question, answer in some)
+    opened = Opened(page, round(own.ready, 2), *looked, *paint, round(cpu, 1), wrong, grown)
+    return opened, list(found.values())
+
+
+def _seconds(ask: Asking, name: str) -> float:
+    start = time.perf_counter()
+    ask(name, {})
+    return round(time.perf_counter() - start, 2)
 
 
 def _ends(took: list[float]) -> list[float]:
     ends: list[float] = np.percentile(took, [50, 95]).round(1).tolist()
     return ends
-
-
-def _resident() -> float:
-    """The most memory so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def keep(chosen: argparse.Namespace, pages: list[Opened], answers: list[Answers]) -> None:
@@ -356,9 +241,9 @@ def keep(chosen: argparse.Namespace, pages: list[Opened], answers: list[Answers]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--think", type=float, default=1.0)
-    parser.add_argument("--times", type=int, default=40, help="of each question to one alone")
+    parser.add_argument("--times", type=int, default=20, help="of each question to one alone")
     parser.add_argument("--only", choices=PAGES, action="append")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
@@ -370,12 +255,13 @@ def main() -> None:
         if chosen.out:
             keep(chosen, pages, answers)
     first = Table(
-        "page", "served s", "scored s", "paint ms", "answered ms", "wrong", "more MB of 50"
-    )
+        "page", "served s", "first look s", "scored s", "paint ms", "answered ms",
+        "cpu ms of 50", "wrong", "more MB of 50",
+    )  # fmt: skip
     for own in pages:
         first.add_row(*map(str, asdict(own).values()))
     second = Table(
-        "page", "question", "n", "p50", "p95", "cpu", "n of 50", "p50 of 50", "p95 of 50"
+        "page", "view", "question", "n", "p50", "p95", "cpu", "n of 50", "p50 of 50", "p95 of 50"
     )
     for row in answers:
         second.add_row(*map(str, asdict(row).values()))

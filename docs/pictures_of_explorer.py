@@ -10,17 +10,20 @@ import json
 import os
 import shutil
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from exfam import EASE, EFA, FieldEFA, MaskedTable, SkipGram, explore
 from exfam.simulators import FieldSettings, simulate_field
 
 IMAGES = Path(__file__).parent / "images"
+COLORS = 48
 SHELVES = {
     "breakfast": ["tea", "milk", "bread", "jam", "butter", "coffee"],
     "pasta": ["pasta", "tomato sauce", "parmesan", "basil", "red wine"],
@@ -176,8 +179,11 @@ def main() -> None:
                 page.goto(served.address + state)
                 page.wait_for_selector("main:not([aria-busy])")
                 page.wait_for_timeout(500)
-                page.screenshot(path=IMAGES / f"explore-{name}.png", full_page=True)
+                shot = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")
                 page.close()
+                # A palette, as pages have few colors: a third of the bytes.
+                few = shot.quantize(COLORS, dither=Image.Dither.NONE)
+                few.save(IMAGES / f"explore-{name}.png", optimize=True)
         chromium.close()
 
 

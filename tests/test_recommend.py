@@ -1,5 +1,7 @@
 """What comes next: probabilities over the whole catalog, complements, substitutes, draws."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -175,7 +177,9 @@ class TestRelations:
         monkeypatch.setattr(related, "MANY_ITEMS", 1)
         for n_candidates in (5, 2):
             monkeypatch.setattr(related, "N_CANDIDATES", n_candidates)
-            for kind, expected in whole.items():
+            # Lifts that are kept, and those that are gone through.
+            for (kind, expected), most in product(whole.items(), (2**26, 0)):
+                monkeypatch.setattr(related, "MOST_LIFT_BYTES", most)
                 requests_of(estimator).drop()
                 result = getattr(estimator, kind)("tea")
                 assert result.items[0] == expected.items[0] and "tea" not in result.items

@@ -244,8 +244,14 @@ def test_large_data_are_drawn_from_and_that_is_said(monkeypatch):
     monkeypatch.setattr(scored_groups, "_LEAST", 30)
     monkeypatch.setattr(scored_groups, "_MOST_CALIBRATED", 6)
     view = ErrorsView(items_model(), baskets())
+    first = view.errors({})
+    assert first["partial"] and (first["n_scored"], first["n_all"]) == (1, 60)
+    assert all(view.questions[name]({})["partial"] for name in ("slices", "calibration"))
+    assert view.score({}) == view.score({}) == {"n_scored": 10, "partial": False}
     answer = view.errors({})
-    assert (answer["n_scored"], answer["n_all"]) == (10, 60)
+    assert (answer["n_scored"], answer["n_all"], answer["partial"]) == (10, 60, False)
+    totals = {row["name"]: row["total"] for row in answer["rows"]}
+    assert [totals[row["name"]] for row in first["rows"]] == [row["total"] for row in first["rows"]]
     assert view.calibration({})["n"] == view.calibration({})["of"] == 6
     names = {row["name"] for row in view.errors({})["rows"]}
     own = baskets().assign(nats=items_model().log_prob(baskets())).groupby("basket")["nats"].sum()

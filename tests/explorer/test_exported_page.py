@@ -12,6 +12,8 @@ from explorer.explored import (
     hostile_names,
     items_model,
     maps_of_stations,
+    ratings,
+    ratings_model,
     rows_of_cars,
     table_model,
 )
@@ -28,6 +30,11 @@ ITEMS = {
     "penalty": lambda: EFA(**COLUMNS, attention="none", support="penalty", progress=False).fit(
         baskets()
     ),
+}
+
+WRITTEN = {
+    "histories": (lambda: items_model(direction="causal"), baskets),
+    "ratings": (ratings_model, ratings),
 }
 
 
@@ -191,12 +198,45 @@ def test_nothing_is_loaded_and_hostile_names_are_text(written, chromium):
     page.close()
 
 
-def test_models_without_such_a_page_are_refused(tmp_path):
+def test_groups_whose_answers_must_be_written_are_needed(tmp_path):
     path = tmp_path / "page.html"
     for model in (items_model(direction="causal"), Popularity(**COLUMNS).fit(baskets())):
-        with pytest.raises(ExfamError, match="`model` must be of sets with a base of items"):
+        with pytest.raises(ExfamError, match="`data` must hold groups whose answers are written"):
             write_explorer(model, path=path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_histories_and_values_are_written_with_their_answers(kind, written, opened):
+    model, data = WRITTEN[kind]
+    model, data = model(), data(n_groups=3)
+    view = ItemsView(model, data)
+    file = written(kind, model, data)
+    assert "answers that the model gave beforehand" in file.how
+    group = view.group({"index": 1})
+    codes = [one["code"] for one in group["items"]]
+    # What the last element of its group is given.
+    context = {"items": codes[:2]}
+    context |= {"values": group["values"][:2]} if "values" in group else {}
+    state = f"#items={codes[0]},{codes[1]}&values={context.get('values', '')}&item={codes[2]}"
+    page = opened(address(file, state.replace(" ", "")))
+    shown = answered(page, "next", {**context, "before": codes, "also": [codes[2]]})
+    wanted = view.next({**context, "also": [codes[2]]})["items"]
+    assert [one["code"] for one in shown["items"]] == [one["code"] for one in wanted]
+    for one, own in zip(shown["items"], wanted, strict=True):
+        assert one["probability"] == pytest.approx(own["probability"], abs=1e-6)
+        assert one.get("value") == own.get("value")
+    asked = {**context, "item": codes[2]}
+    for name in ["why"] * view.start()["explains"] + ["value"] * (view.column is not None):
+        assert answered(page, name, asked) == view.questions[name](asked)
+        assert page.locator({"why": "[data-why]", "value": "[data-center]"}[name]).count()
+    assert page.locator("button.add, #search").count() == 0 and "raise" not in file.how
+    page.locator("[data-key='group-0']").click()
+    settled(page)
+    assert page.locator("#failure").is_hidden() and page.locator("#next > li").count()
+    page.get_by_role("button", name="Errors").click()
+    settled(page)
+    assert page.locator("tbody [data-total]").count() == 3
 
 
 def test_too_large_pages_are_refused_with_their_size(tmp_path, monkeypatch, written):
@@ -208,7 +248,9 @@ def test_too_large_pages_are_refused_with_their_size(tmp_path, monkeypatch, writ
     with pytest.raises(ExfamError, match=r"got more after \d+ answers. Give fewer rows or maps"):
         write_explorer(table_model(), rows_of_cars(5), path=path)
     monkeypatch.setattr(exported, "MOST_BYTES", len(exported.page_of({})) + 400)
-    with pytest.raises(ExfamError, match=r"at most .* MB, got .* MB. Give fewer groups, or serve"):
+    with pytest.raises(
+        ExfamError, match=r"at most .* MB, got .* MB. Give fewer groups as `data`, or"
+    ):
         write_explorer(items_model(), baskets(), path=path)
     assert not path.exists()
 
@@ -224,4 +266,4 @@ def test_the_command_says_what_it_wrote(tmp_path, capsys):
     assert "computed in this page from the tables of the model's base, 8 items" in out
     items_model(direction="causal").save(tmp_path / "other")
     assert main(["explore", str(tmp_path / "other"), *words[2:]]) == 2
-    assert "`MODEL` must be of sets with a base" in capsys.readouterr().err
+    assert "must hold groups whose answers are written" in capsys.readouterr().err

@@ -47,9 +47,19 @@ def test_each_column_is_as_the_model_says_given_all_others(view, cells):
 
 def test_the_row_has_the_models_joint_probability(view):
     table = {name: [value] for name, value in ROW.items()}
-    answer = view.answer({"cells": ROW})
-    assert answer["log_prob"] == pytest.approx(view.model.log_prob(table)[0])
-    assert view.answer({"cells": {}})["log_prob"] is None
+    assert view.joint({"cells": ROW})["log_prob"] == pytest.approx(view.model.log_prob(table)[0])
+    assert view.joint({"cells": {}})["log_prob"] is None
+
+
+def test_some_columns_are_answered_as_among_all(view):
+    (names,) = view.start()["parts"]
+    assert names == list(ROW)
+    whole = view.answer({"cells": ROW})["columns"]
+    some = view.answer({"cells": ROW, "columns": ["mpg", "doors"]})["columns"]
+    assert some == {name: whole[name] for name in ("mpg", "doors")}
+    for wrong in ("mpg", ["cost"], [3]):
+        with pytest.raises(ExfamError, match="`columns` must be columns that are predicted, got"):
+            view.answer({"cells": ROW, "columns": wrong})
 
 
 def test_a_slip_of_the_keyboard_is_the_least_likely_cell(view):
@@ -79,8 +89,9 @@ def test_ranges_and_sets_are_conditions(view, said, condition):
     answer = view.answer({"cells": {"doors": 3.0, **said}})
     own = view.model.conditional(["mpg"], given={"doors": 3.0, **condition})
     assert answer["columns"]["mpg"]["center"] == pytest.approx(own.predict_dist("mpg").center[0])
-    assert answer["log_prob"] is None
-    assert answer["condition_log_prob"] == pytest.approx(own.condition_log_prob[0])
+    whole = view.joint({"cells": {"doors": 3.0, **said}})
+    assert whole["log_prob"] is None
+    assert whole["condition_log_prob"] == pytest.approx(own.condition_log_prob[0])
 
 
 def test_cells_of_a_row_of_data_are_given_back(view):

@@ -64,6 +64,18 @@ def test_conditionals_are_those_of_the_definition(missing):
                 assert_allclose([float(part[r, t]) for part in given], wanted, atol=1e-9)
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_hidden_targets_are_predicted_as_among_shown_ones(noisy):
+    covariance, (values, _) = random_covariance(6), rows(3, 6, missing=0.0)
+    shown = torch.tensor([True, False, True, True, False, True]).expand(3, 6)
+    noise = torch.rand(1, 6).double().expand(3, 6) if noisy else None
+    hidden = torch.tensor([1, 4])
+    alone = given_all(values, shown, covariance, hidden, noise=noise)
+    among = given_all(values, shown, covariance, torch.arange(6), noise=noise)
+    for part, whole in zip(alone, among, strict=True):
+        assert_allclose(part, whole[:, hidden], atol=1e-10)
+
+
 def test_near_columns_are_the_first_that_are_shown():
     covariance, (values, shown) = random_covariance(6), rows(8, 6, missing=0.3)
     targets = torch.arange(6)

@@ -22,6 +22,15 @@ from exfam.likelihoods.two_part import TwoPartModel
 MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
 # Items up to which the lifts of all are kept, in 32 MB.
 FEW_ITEMS = 2_000
+# Bytes up to which the lifts that frequent items give are kept.
+MOST_LIFT_BYTES = 2**26
+
+
+class Reach(NamedTuple):
+    """Items up to which all are compared with all, and how many of a larger catalog are."""
+
+    all_of: int
+    candidates: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,11 +71,14 @@ class Strongest(NamedTuple):
         return self.code.nbytes + self.strength.nbytes
 
 
-def relations(model: Any, item: Any, *, k: int, alike: bool) -> Relations:
+def relations(
+    model: Any, item: Any, *, k: int, alike: bool, reach: Reach | None = None
+) -> Relations:
     """Complements (mutual lift), or substitutes, that are `alike`: same lifts, little mutual lift.
 
     Of more than 10,000 items those are looked at from both sides that come first from one: the
-    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
+    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`;
+    `reach`: other numbers than these.
     The model keeps the lifts of few items, and of more items what came out for those given before.
     Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
     """
@@ -75,47 +87,65 @@ def relations(model: Any, item: Any, *, k: int, alike: bool) -> Relations:
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
     labels, code = model._vocabulary["item"], int(item_codes(model._vocabulary, [item])[0])
+    reach = reach or Reach(MANY_ITEMS, N_CANDIDATES)
     if len(labels) <= min(FEW_ITEMS, MANY_ITEMS):
         of_all = partial(LiftTable.of, members, schema)
         table = kept.result("lifts", members, of_all, size=LiftTable.size)
         found = Strongest.of(table.strength(code, alike=alike), code)
     else:
-        of_one = partial(_strongest, members, schema, code, alike=alike)
-        found = kept.result(("related", code, alike), members, of_one, size=Strongest.size)
+        of_one = partial(_strongest, model, code, alike=alike, reach=reach)
+        key = ("related", code, alike, reach)
+        found = kept.result(key, members, of_one, size=Strongest.size)
     best = found.code[: int(k)]
     return Relations(item, labels[best], found.strength[: int(k)].copy())
 
 
 @dataclass(frozen=True, eq=False)
 class LiftTable:
-    """lift[j, i] of all items, and its sums and sums of squares over j."""
+    """lift[j, i] of all items by some of them, `given`; its sums and sums of squares over j."""
 
-    lift: Float[np.ndarray, "items items"]
+    given: Int64[np.ndarray, "given"]
+    lift: Float[np.ndarray, "given items"]
     total: Float[np.ndarray, "items"]
     square: Float[np.ndarray, "items"]
 
     @classmethod
-    def of(cls, members: Sequence[TwoPartModel], schema: Schema) -> "LiftTable":
-        """Of a model's items."""
+    def of(
+        cls, members: Sequence[TwoPartModel], schema: Schema, given: np.ndarray | None = None
+    ) -> "LiftTable":
+        """Of a model's items by those `given`, which are in order, all of them unless given.
+
+        Lifts by some items are of single precision.
+        """
         n_items = schema.n_items or 0
-        table = np.zeros((n_items, n_items))
-        for rows, lift in item_lifts(members, schema):
-            table[rows] = lift
-        return cls(table, table.sum(0), np.einsum("ji,ji->i", table, table))
+        precision = np.float64 if given is None else np.float32
+        given = np.arange(n_items) if given is None else given
+        table = np.zeros((len(given), n_items), dtype=precision)
+        for rows, lift in item_lifts(members, schema, given=given):
+            table[np.searchsorted(given, rows)] = lift
+        square = np.einsum("ji,ji->i", table, table, dtype=np.float64)
+        return cls(given, table, table.sum(0, dtype=np.float64), square)
 
     def size(self) -> int:
         """In bytes."""
         return self.lift.nbytes
 
     def strength(self, code: int, *, alike: bool) -> Float[np.ndarray, "items"]:
-        """How strongly all items are related to one."""
-        by, of = self.lift[code], self.lift[:, code]
-        mutual = (of + by) / 2
-        if not alike:
-            return mutual
-        sums = _Sums(self.total - by, self.square - by**2, of @ self.lift)
-        third = np.full(len(of), len(of) - 2)
-        return _alike(mutual, sums.likeness(code, of, third=third), code)
+        """How strongly all items are related to one, where all items are given."""
+        of, likeness = self.of_and_likeness(code)
+        mutual = (of + self.lift[code]) / 2
+        return _alike(mutual, likeness, code) if alike else mutual
+
+    def of_and_likeness(self, code: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lifts of an item by all items, 0 by those not given, and how alike lifts are."""
+        by = self.lift[self.given == code].sum(0, dtype=np.float64)
+        of = np.zeros(len(self.total))
+        of[self.given] = self.lift[:, code]
+        # An item's own row adds nothing to the products: its lift by itself reads 0.
+        sums = _Sums(self.total - by, self.square - by**2, self.lift[:, code] @ self.lift)
+        third = np.full(len(of), len(self.given) - int(np.isin(code, self.given)))
+        third[self.given] -= 1
+        return of, sums.likeness(code, of, third=third)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +169,12 @@ class _Sums:
         return covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)
 
 
-def _strongest(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
-) -> Strongest:
+def _strongest(model: Any, code: int, *, alike: bool, reach: Reach) -> Strongest:
     """Of more than a few items."""
+    members, schema = model.members_, model.schema_
     every = np.arange(schema.n_items or 0)
-    if len(every) > MANY_ITEMS:
-        strength = _strength_of_candidates(members, schema, code, alike=alike)
+    if len(every) > reach.all_of:
+        strength = _strength_of_candidates(model, code, alike=alike, n=reach.candidates)
     elif alike:
         of, by, likeness = _lifts_of_and_by(members, schema, code, given=every)
         strength = _alike((of + by) / 2, likeness, code)
@@ -164,22 +193,20 @@ def _alike(
 
 
 def _strength_of_candidates(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
+    model: Any, code: int, *, alike: bool, n: int
 ) -> Float[np.ndarray, "items"]:
-    """How strongly items are related to item `code`, of those alone that come first from one side.
+    """How strongly items are related to item `code`, of the `n` that come first from one side.
 
     Minus infinity for all others.
     """
+    members, schema = model.members_, model.schema_
     if alike:
-        empty = append_blank(lone_items(schema, np.zeros(0, dtype=np.int64)), schema)
-        ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
-        given = np.union1d(frequent, code)
-        _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
+        by, first = _by_and_likeness(model, code, n=n)
     else:
-        by = likeness = _lifts_by(members, schema, code)
-    first = likeness.copy()
+        by = first = _lifts_by(members, schema, code)
+    likeness, first = first, first.copy()
     first[code] = -np.inf
-    candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
+    candidates = np.argsort(-first, kind="stable")[: min(n, len(by) - 1)]
     mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
     strength = np.full(len(by), -np.inf)
     strength[candidates] = mutual
@@ -187,6 +214,30 @@ def _strength_of_candidates(
         apart = mutual <= _little(np.delete(by, code))
         strength[candidates] = np.where(apart, likeness[candidates], -np.inf)
     return strength
+
+
+def _by_and_likeness(model: Any, code: int, *, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts by one item, and how alike to its lifts by the `n` most frequent those of others are.
+
+    Lifts by frequent items are kept where they are not too many.
+    """
+    members, schema = model.members_, model.schema_
+
+    def frequent() -> np.ndarray:
+        empty = append_blank(lone_items(schema, np.zeros(0, dtype=np.int64)), schema)
+        ((_, first, _),) = top_items(members, empty, k=n)
+        return np.unique(first)
+
+    if 4 * n * (schema.n_items or 0) > MOST_LIFT_BYTES:
+        given = np.union1d(frequent(), code)
+        _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
+        return by, likeness
+    table = requests_of(model).result(
+        ("lifts", n), members, lambda: LiftTable.of(members, schema, frequent()),
+        size=LiftTable.size,
+    )  # fmt: skip
+    _, likeness = table.of_and_likeness(code)
+    return _lifts_by(members, schema, code), likeness
 
 
 def _little(mutual: np.ndarray) -> float:

@@ -79,7 +79,7 @@ def device_of(model: nn.Module) -> torch.device:
 def _mean_of_exp(nats: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
     """Log of the mean of probabilities by their shares."""
     parts = [part + math.log(share) for part, share in zip(nats, shares, strict=True)]
-    return torch.stack(parts).logsumexp(0)
+    return parts[0] if len(parts) == 1 else torch.stack(parts).logsumexp(0)
 
 
 def item_components(members: Sequence[TwoPartModel]) -> tuple[list[TwoPartModel], list[float]]:

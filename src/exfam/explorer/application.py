@@ -1,13 +1,10 @@
 """The ASGI application: files of the page, and questions answered as JSON."""
 
-import json
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -15,12 +12,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from exfam.checks import ExfamError
+from exfam.explorer.answers import Answers
 from exfam.explorer.cell import CELL
 from exfam.explorer.views import ExplorerView
 
 MOST_BYTES = 200_000
-# Answers that are computed at a time: the others wait, and memory stays bounded.
-_AT_ONCE = 3
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -53,9 +49,8 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
     of another site can ask, even where its name is made to lead here
     """
 
-    answering = CapacityLimiter(_AT_ONCE)
     by_name = {view.name: view for view in views}
-    questions = {name: answers for view in views for name, answers in view.questions.items()}
+    answers = Answers(views)
 
     async def page(request: Request) -> Response:
         return _file(request.path_params.get("name") or "page.html")
@@ -63,26 +58,19 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
     async def start(request: Request) -> Response:
         view = by_name.get(request.path_params.get("view", views[0].name))
         if view is None:
-            return _json({"error": "There is no such view."}, status=404)
-        return _json(
-            {
-                "view": view.name,
-                "views": list(by_name),
-                **await to_thread.run_sync(view.start, limiter=answering),
-            }
-        )
+            return JSONResponse({"error": "There is no such view."}, 404)
+        started = await answers.started(view)
+        return JSONResponse({"view": view.name, "views": list(by_name), **started})
 
     async def ask(request: Request) -> Response:
-        answerer = questions.get(request.path_params["name"])
-        if answerer is None:
-            return _json({"error": "There is no such question."}, status=404)
+        name = request.path_params["name"]
+        if name not in answers.questions:
+            return JSONResponse({"error": "There is no such question."}, 404)
         try:
-            question = await _question(request)
-            # A thread: the loop goes on with other requests.
-            answer = await to_thread.run_sync(partial(answerer, question), limiter=answering)
-            return _json(answer)
+            status, answer = await answers.to(name, await _body(request))
         except ExfamError as error:
-            return _json({"error": str(error)}, status=400)
+            return JSONResponse({"error": str(error)}, 400)
+        return Response(answer, status, media_type="application/json")
 
     routes = [
         Route("/{token}/", page),
@@ -133,7 +121,7 @@ class _Guard:
         await (refusal or self.app)(scope, receive, with_headers)
 
 
-async def _question(request: Request) -> Mapping[str, Any]:
+async def _body(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0]
     if kind != "application/json":
         raise ExfamError("A question must be JSON, sent as application/json.")
@@ -142,13 +130,7 @@ async def _question(request: Request) -> Mapping[str, Any]:
         body += part
         if len(body) > MOST_BYTES:
             raise ExfamError(f"A question must have at most {MOST_BYTES:,} bytes.")
-    try:
-        question = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ExfamError(f"A question must be JSON, got something else: {error}.") from error
-    if not isinstance(question, dict):
-        raise ExfamError("A question must be an object of JSON.")
-    return question
+    return bytes(body)
 
 
 def _file(name: str) -> Response:
@@ -157,7 +139,3 @@ def _file(name: str) -> Response:
     if kind is None or "/" in name or not found.is_file():
         return PlainTextResponse("No such page.", status_code=404)
     return Response(found.read_bytes(), media_type=kind)
-
-
-def _json(content: Any, status: int = 200) -> JSONResponse:
-    return JSONResponse(content, status_code=status)

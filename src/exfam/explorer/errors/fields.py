@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 
 from exfam.checks import ExfamError
 from exfam.explorer.errors.calibration import values_come_true
-from exfam.explorer.errors.scored import gives_masses, some_of
+from exfam.explorer.errors.scored import first_of, gives_masses, some_of
 from exfam.explorer.errors.shift import bars_of_numbers, moved_parts
 from exfam.explorer.errors.terms import Slicing, Terms, of_bins, of_labels
 from exfam.explorer.views import Answer
@@ -21,6 +21,8 @@ from exfam.scores.prediction import Prediction
 
 _WORK, _LEAST, _MOST = 2e7, 2_000, 40_000
 _MOST_CALIBRATED = 4000
+# Of the elements that are scored, what a first look needs.
+_FIRST = 0.1
 
 
 class ScoredMaps:
@@ -29,13 +31,20 @@ class ScoredMaps:
     units, parts = "maps", "stations"
 
     def __init__(
-        self, model: FieldEstimator, data: Any, *, against: FieldEstimator | None = None
+        self,
+        model: FieldEstimator,
+        data: Any,
+        *,
+        against: FieldEstimator | None = None,
+        first: bool = False,
     ) -> None:
         self.model, self._against = model, against
         maps: Groups = model._inputs(data).given
         self.n_all = len(maps)
         elements = float(np.clip(_WORK / max(maps.n_items, 1), _LEAST, _MOST))
-        self._map = evenly(np.arange(len(maps)), max(1, int(elements / maps.lengths.mean())))
+        budget = max(1.0, elements / maps.lengths.mean())
+        most, self.is_partial = first_of(budget, of=len(maps), share=_FIRST, first=first)
+        self._map = evenly(np.arange(len(maps)), most)
         self.n_scored = len(self._map)
         self.maps = maps[self._map]
         (self._column,) = self.maps.values

@@ -17,7 +17,7 @@ from exfam.explorer.errors.calibration import (
     of_each_target,
     values_come_true,
 )
-from exfam.explorer.errors.scored import gives_masses, some_of
+from exfam.explorer.errors.scored import first_of, gives_masses, some_of
 from exfam.explorer.errors.shift import moved_parts
 from exfam.explorer.errors.terms import Slicing, Terms, of_bins, of_labels
 from exfam.explorer.views import Answer
@@ -28,6 +28,8 @@ from exfam.scores.calibration import Reliability
 # Probabilities that are computed for the terms, and for the calibration of items.
 _WORK, _CALIBRATION_WORK = 3e9, 1e8
 _LEAST, _MOST, _MOST_CALIBRATED = 2_500, 100_000, 5_000
+# Of these, what a first look needs.
+_FIRST = 0.02
 _POSITIONS = ("1st", "2nd", "3rd", "4th to 10th", "11th and later")
 
 
@@ -37,12 +39,19 @@ class ScoredGroups:
     units, parts = "groups", "items"
 
     def __init__(
-        self, model: GroupEstimator, data: Any, *, against: GroupEstimator | None = None
+        self,
+        model: GroupEstimator,
+        data: Any,
+        *,
+        against: GroupEstimator | None = None,
+        first: bool = False,
     ) -> None:
         self.model, self._against = model, against
         groups = model._inputs(data).groups
         self.n_all = len(groups)
-        self._group = _affordable(groups)
+        budget = float(np.clip(_WORK / max(groups.n_items, 1), _LEAST, _MOST))
+        most, self.is_partial = first_of(budget, of=groups.n_elements, share=_FIRST, first=first)
+        self._group = _drawn(groups, most)
         self.n_scored = len(self._group)
         self.groups = groups[self._group].compact()
         self.columns = ["item", *self.groups.values]
@@ -162,11 +171,8 @@ class ScoredGroups:
     @cached_property
     def _of_items(self) -> tuple[Int64[np.ndarray, "targets"], TargetBins]:
         """Of the elements of some random groups, where there are many."""
-        n_items = len(self._labels)
-        most = int(np.clip(_CALIBRATION_WORK / n_items, 100, _MOST_CALIBRATED))
-        drawn = np.random.default_rng(0).permutation(len(self.groups))
-        total = np.cumsum((self.groups.stop - self.groups.start)[drawn])
-        drawn = np.sort(drawn[: max(1, int(np.searchsorted(total, most, side="right")))])
+        most = int(np.clip(_CALIBRATION_WORK / len(self._labels), 100, _MOST_CALIBRATED))
+        drawn = _drawn(self.groups, max(20, int(most * _FIRST)) if self.is_partial else most)
         rows: list[np.ndarray] = []
         bins: list[Reliability] = []
         for row, probability in item_probabilities(self.model.members_, self.groups[drawn]):
@@ -176,9 +182,8 @@ class ScoredGroups:
         return np.concatenate(rows), TargetBins(bins)
 
 
-def _affordable(groups: Groups) -> Int64[np.ndarray, "some"]:
-    """All groups, or random ones whose elements can be scored in some seconds."""
-    most = int(np.clip(_WORK / max(groups.n_items, 1), _LEAST, _MOST))
+def _drawn(groups: Groups, most: int) -> Int64[np.ndarray, "some"]:
+    """All groups, or random ones with so many elements."""
     if groups.n_elements <= most:
         return np.arange(len(groups))
     drawn = np.random.default_rng(0).permutation(len(groups))

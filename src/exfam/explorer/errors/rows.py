@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 
 from exfam.checks import ExfamError
 from exfam.explorer.errors.calibration import choices_come_true, values_come_true
-from exfam.explorer.errors.scored import gives_masses, some_of
+from exfam.explorer.errors.scored import first_of, gives_masses, some_of
 from exfam.explorer.errors.shift import bars_of_column, moved_rows
 from exfam.explorer.errors.terms import Slicing, Terms, of_bins, of_labels
 from exfam.explorer.views import Answer
@@ -21,6 +21,8 @@ from exfam.tables.table import JointTable
 
 _MOST_CELLS, _LEAST_ROWS, _MOST_ROWS = 400_000, 500, 20_000
 _MOST_CALIBRATED = 4000
+# Of the rows that are scored, what a first look needs.
+_FIRST = 0.02
 _MISSING = "missing"
 
 
@@ -29,13 +31,21 @@ class ScoredRows:
 
     units, parts = "rows", "columns"
 
-    def __init__(self, model: JointTable, data: Any, *, against: JointTable | None = None) -> None:
+    def __init__(
+        self,
+        model: JointTable,
+        data: Any,
+        *,
+        against: JointTable | None = None,
+        first: bool = False,
+    ) -> None:
         self.model, self._data, self._against = model, data, against
         response = model.response_
         self.columns = list(model.schema_.targets if response is None else (response,))
         self.all_cells = model._cells(data)
-        most = int(np.clip(_MOST_CELLS / len(self.columns), _LEAST_ROWS, _MOST_ROWS))
+        budget = float(np.clip(_MOST_CELLS / len(self.columns), _LEAST_ROWS, _MOST_ROWS))
         self.n_all = len(self.all_cells)
+        most, self.is_partial = first_of(budget, of=self.n_all, share=_FIRST, first=first)
         self._row = some_of(self.n_all, most)
         self.n_scored = len(self._row)
         self.cells = self.all_cells[self._row]

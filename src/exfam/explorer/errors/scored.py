@@ -22,7 +22,8 @@ class Scored(Protocol):
     `units`, `parts`: what units and parts of the terms are called, such as "rows" and "columns"
     `terms`: by the model; `other`: the nats of the same terms by the second one, NaN where it has
         none
-    `n_all`: units of the data, of which `n_scored` are scored
+    `n_all`: units of the data, of which `n_scored` are scored; `is_partial`: whether so few are for
+        a first look alone
     `columns`: whose calibration can be had
     """
 
@@ -30,6 +31,7 @@ class Scored(Protocol):
     parts: str
     n_all: int
     n_scored: int
+    is_partial: bool
     columns: Sequence[str]
 
     @property
@@ -74,6 +76,16 @@ def gives_masses(family: Family) -> bool:
     """Whether a family's log-probabilities are of masses; else they are of densities."""
     between = torch.tensor([_BETWEEN], dtype=torch.float64)
     return not bool(family.in_support(between, item=torch.zeros(1, dtype=torch.int64)).any())
+
+
+def first_of(most: float, *, of: int, share: float, first: bool) -> tuple[int, bool]:
+    """How many are scored of so many, and whether these are fewer than there could be.
+
+    `most`: that are worth the time; `share` of them is enough for a `first` look
+    """
+    few = max(1, int(most * share))
+    is_partial = first and few < min(most, of)
+    return (few if is_partial else int(most)), is_partial
 
 
 def some_of(n: int, most: int) -> Int64[np.ndarray, "some"]:

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based import BasedItems
-from exfam.explorer.questions import Question
 from exfam.explorer.views.items import ItemsView
 
 # Of a number of single precision.
@@ -19,19 +17,9 @@ _TRIED, _RELATED = 30, 8
 
 
 def item_tables(view: ItemsView) -> dict[str, Any]:
-    """Weights between items, popularity and the numbers of the link; relations of items; groups.
-
-    Raises ExfamError for a model without such a base of sets.
-    """
+    """Weights between items, popularity and the numbers of the link; relations of items; groups."""
     model: GroupEstimator = view.model
-    part = model.members_[0].item_part
-    base = part.base if isinstance(part, BasedItems) else None
-    if not isinstance(base, LinearItems | RidgeItems) or base.direction == "causal":
-        raise ExfamError(
-            "`model` must be of sets with a base of items, such as EFA, EASE or ItemKNN, for a "
-            f"page of its own, got {type(model).__name__}"
-            f"{' of sequences' if model.direction == 'causal' else ''}. Serve it with `explore`."
-        )
+    base = _base_of(model)
     return {
         "start": view.start() | {"n_groups": len(view.groups or ())},
         "names": view.names,
@@ -42,8 +30,20 @@ def item_tables(view: ItemsView) -> dict[str, Any]:
         "numbers": base.numbers.tolist(),
         "repeat": _repeat(model),
         "related": [_related(view, code) for code in range(len(view.names))],
-        "groups": [] if view.groups is None else _groups(view),
+        "groups": [] if view.groups is None else groups_of_view(view),
     }
+
+
+def has_tables(model: GroupEstimator) -> bool:
+    """Whether a model is of sets of items alone, with a base whose parts add up."""
+    base = _base_of(model)
+    is_base = isinstance(base, LinearItems | RidgeItems) and base.direction != "causal"
+    return is_base and not model.schema_.values
+
+
+def _base_of(model: GroupEstimator) -> Any:
+    part = model.members_[0].item_part
+    return part.base if isinstance(part, BasedItems) else None
 
 
 def table_bytes(n_items: int) -> int:
@@ -89,14 +89,11 @@ def _related(view: ItemsView, code: int) -> dict[str, Any]:
     return related
 
 
-def _groups(view: ItemsView) -> list[dict[str, Any]]:
+def groups_of_view(view: ItemsView) -> list[dict[str, Any]]:
+    """Names of groups, their items, and the values beside these where there are some."""
     assert view.groups is not None
-    groups = []
-    for index in range(len(view.groups)):
-        question: Question = {"index": index}
-        own = view.group(question)
-        groups.append({"name": own["name"], "items": [item["code"] for item in own["items"]]})
-    return groups
+    own = [view.group({"index": index}) for index in range(len(view.groups))]
+    return [{**one, "items": [item["code"] for item in one["items"]]} for one in own]
 
 
 def _packed(numbers: np.ndarray) -> str:

@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.explorer.exported.item_tables import item_tables, table_bytes
+from exfam.explorer.exported.item_tables import (
+    groups_of_view,
+    has_tables,
+    item_tables,
+    table_bytes,
+)
 from exfam.explorer.exported.written import questions_of
 from exfam.explorer.questions import Question
 from exfam.explorer.views import ExplorerView, explorer_views
@@ -51,11 +56,12 @@ def write_explorer(
 ) -> ExportedPage:
     """Write the page of `explore` as one file that needs no server, no network and no Python.
 
-    Of items its answers are computed in the page, from the tables of the model's base: any basket,
-    without attention. Of rows and maps of stations they are those that the model gives of `data` as
-    they are, errors included: cells and stations cannot be changed there. The page says which.
-    `data`: groups, rows or maps, as the model takes them; needed of rows and maps
-    `against`, `compare`: as of `explore`, for the errors of rows and maps
+    Of sets of items its answers are computed in the page, from the tables of the model's base: any
+    basket, without attention. Of sequences, of items with values beside them, of rows and of maps
+    they are those that the model gives of `data` as they are, errors included: nothing can be
+    changed there. The page says which.
+    `data`: groups, rows or maps, as the model takes them; needed but of sets of items
+    `against`, `compare`: as of `explore`, for the errors where answers are written
 
     Raises ExfamError for a model without such a page, and where it would be larger than 5 MB.
 
@@ -69,9 +75,14 @@ def write_explorer(
     """
     views = explorer_views(model, data, against=against, compare=compare)
     first: Any = views[0]
-    if isinstance(first, ItemsView):
+    if isinstance(first, ItemsView) and has_tables(model):
         content, how = _computed(first)
     else:
+        if isinstance(first, ItemsView) and first.groups is None:
+            raise ExfamError(
+                "`data` must hold groups whose answers are written into the page, got none. Only "
+                "those of sets of items alone with a base are computed in it."
+            )
         content, how = _written([first, *(view for view in views[1:] if view.name == "errors")])
     text = page_of(content)
     if len(text) > MOST_BYTES:
@@ -93,8 +104,6 @@ def _computed(view: ItemsView) -> tuple[dict[str, Any], str]:
     part: Any = view.model.members_[0].item_part
     if not part.is_alone:
         how += " What attention adds is left out, but for what goes with an item."
-    if view.model.schema_.values:
-        how += " Values are left out."
     tables["start"] |= {"views": ["items"], "view": "items", "gain": how}
     return {"tables": tables}, how
 
@@ -116,7 +125,11 @@ def _written(views: list[Any]) -> tuple[dict[str, Any], str]:
     )
     about = {"views": list(starts), "gain": how}
     held = {name: {**start, **about, "view": name} for name, start in starts.items()}
-    return {"starts": held, "answers": answers}, how
+    content: dict[str, Any] = {"starts": held, "answers": answers}
+    if isinstance(views[0], ItemsView):
+        held["items"] |= {"fixed": True, "raises": False}
+        content["catalog"] = {"names": views[0].names, "groups": groups_of_view(views[0])}
+    return content, how
 
 
 def _answered(view: ExplorerView) -> Iterator[tuple[str, Question, Mapping[str, Any]]]:
@@ -129,7 +142,7 @@ def _answered(view: ExplorerView) -> Iterator[tuple[str, Question, Mapping[str, 
 
 
 def _fewer(view: Any) -> str:
-    return "Give fewer rows or maps as `data`" if view.name != "items" else "Give fewer groups"
+    return f"Give fewer {'groups' if view.name == 'items' else 'rows or maps'} as `data`"
 
 
 def _too_large(what: str, remedy: str) -> ExfamError:

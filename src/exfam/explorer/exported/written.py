@@ -1,5 +1,6 @@
 """What a page asks of data that nobody changes: the questions whose answers are written into it."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,8 @@ from exfam.explorer.errors.terms import ORDERS
 from exfam.explorer.questions import Question
 
 Asked = Iterator[tuple[str, Question]]
+# Further items of a context that are written, and those of them that can be chosen.
+_FURTHER, _CHOSEN = 40, 6
 
 
 def questions_of(view: Any) -> Asked:
@@ -25,10 +28,51 @@ def _of_rows(view: Any) -> Asked:
 
 
 def _of_row(view: Any, cells: dict[str, Any]) -> Asked:
-    yield "answer", {"cells": cells}
+    for columns in view.start()["parts"]:
+        yield "answer", {"cells": cells, "columns": columns}
+    yield "joint", {"cells": cells}
     for column in view.start()["columns"]:
         if column["predicted"]:
             yield "why", {"cells": cells, "column": column["name"]}
+
+
+def _of_items(view: Any) -> Asked:
+    related, done = set(), set()
+    for context, own in _contexts(view):
+        if (key := json.dumps(context)) in done:
+            continue
+        done.add(key)
+        further = {**context, "k": _FURTHER}
+        yield "next", further
+        first = [one["code"] for one in view.next(further)["items"][:_CHOSEN]]
+        for code in dict.fromkeys([*first, *own]):
+            yield "why", {**context, "item": code}
+            there = code in context["items"]
+            element = {"element": context["items"].index(code)} if there else {"item": code}
+            yield "value", {**context, **element}
+            related.add(code)
+    for code in sorted(related):
+        yield "related", {"item": code}
+
+
+def _contexts(view: Any) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    """Of each group all of it, and what each of its elements is given, with that element's item."""
+    yield {"items": []}, []
+    for index in range(len(view.groups)):
+        group = view.group({"index": index})
+        items = [one["code"] for one in group["items"]]
+        values = group.get("values", [None] * len(items))
+        n = len(items)
+        yield _context(items, values), []
+        for k in range(n):
+            given = range(k) if view.model.direction == "causal" else [*range(k), *range(k + 1, n)]
+            yield _context([items[j] for j in given], [values[j] for j in given]), [items[k]]
+
+
+def _context(items: list[int], values: list[float | None]) -> dict[str, Any]:
+    """As the page words it: values are left out where none is known."""
+    typed = {"values": values} if any(value is not None for value in values) else {}
+    return {"items": items, **typed}
 
 
 def _of_stations(view: Any) -> Asked:
@@ -45,6 +89,7 @@ def _of_stations(view: Any) -> Asked:
 
 
 def _of_errors(view: Any) -> Asked:
+    view.score({})
     orders = ORDERS if view.against is not None else ORDERS[:3]
     for of in ("units", "parts"):
         for order in orders:
@@ -73,4 +118,4 @@ def _pages(ask: Any, name: str, question: dict[str, Any]) -> Asked:
         yield name, {**question, "first": first}
 
 
-_QUESTIONS = {"errors": _of_errors, "row": _of_rows, "stations": _of_stations}
+_QUESTIONS = {"errors": _of_errors, "items": _of_items, "row": _of_rows, "stations": _of_stations}

@@ -54,6 +54,13 @@ async function show() {
   await Promise.all(tasks);
 }
 
+// A first look is at a few; the others are scored meanwhile.
+function scoreOthers() {
+  parts.scoring ??= ask("score", {}).then(() => {
+    if (address.shown.view === "errors") attempt(show);
+  }, () => {});
+}
+
 function select(id, label, onchange) {
   const own = element("select", { id, onchange: () => onchange(own.value) });
   return [own, element("label", { for: id, class: "quiet" }, label)];
@@ -84,7 +91,8 @@ function showWorst(answer) {
   fill(parts.of, { units: given.units, parts: given.parts }, state.of);
   fill(parts.order, orders(ORDERS), state.order);
   const { all, n_all: units, n_scored: scored } = answer;
-  const drawn = scored < units ? ` ${count(scored)} of ${count(units)} ${given.units} are scored.` : "";
+  const drawn = scored < units ? ` ${count(scored)} of ${count(units)} ${given.units} are scored${answer.partial ? " so far: more are being scored" : ""}.` : "";
+  if (answer.partial) scoreOthers();
   parts.all.dataset.mean = all.mean;
   replace(parts.all, `${given.model}: mean log p ${within(all)} over ${count(all.n)} terms of ${count(all.units)} ${given.units}.`,
     all.difference ? element("span", { "data-difference": all.difference.mean },

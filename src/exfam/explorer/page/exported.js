@@ -1,6 +1,7 @@
-// Answers in a page that is a file of its own: those written into it, or of the base's tables.
+// Answers in a page that is a file of its own: those written into it, or of a base's tables.
 
 import { ItemBase } from "./item_base.js";
+import { WrittenItems } from "./written_items.js";
 
 export class Unreachable extends Error {}
 
@@ -13,7 +14,9 @@ async function unpacked(text) {
   const content = await new Response(stream).json();
   if (content.tables) return { start: { items: content.tables.start }, base: new ItemBase(content.tables) };
   const answers = new Map(content.answers.map(([name, question, answer]) => [keyOf(name, question), answer]));
-  return { start: content.starts, answers };
+  const look = (name, question) => answers.get(keyOf(name, question));
+  if (!content.catalog) return { start: content.starts, base: { answer: look } };
+  return { start: content.starts, base: new WrittenItems(content.catalog, look) };
 }
 
 export async function started(name) {
@@ -22,8 +25,7 @@ export async function started(name) {
 }
 
 export async function answered(name, question) {
-  const { base, answers } = await held;
-  const answer = base ? base.answer(name, question) : answers.get(keyOf(name, question));
+  const answer = (await held).base.answer(name, question);
   return answer === undefined ? { refusal: NOT_HERE } : { answer };
 }
 

@@ -105,11 +105,11 @@ function contextPanel() {
   const what = given.ordered ? "history, in its order" : "basket";
   const kind = given.is_sequence ? "A sequence: the order of its items counts." : "A set: the order of its items counts for nothing.";
   const values = given.value ? ` Beside each item is its ${given.value.column}, if it is known.` : "";
+  // In a page whose answers were written beforehand only groups of the data are looked at.
+  const adding = given.fixed ? [] : [element("label", { for: "search" }, `Add to the ${what}`), search, parts.status, parts.list];
   return element("section", { "aria-labelledby": "context-title" },
     element("h2", { id: "context-title" }, given.ordered ? "History" : "Basket"),
-    element("p", { class: "quiet" }, kind + values), parts.chips,
-    element("label", { for: "search" }, `Add to the ${what}`), search, parts.status, parts.list,
-    given.n_groups ? groupPanel() : null);
+    element("p", { class: "quiet" }, kind + values), parts.chips, adding, given.n_groups ? groupPanel() : null);
 }
 
 async function find() {
@@ -135,7 +135,7 @@ function groupPanel() {
   const input = element("input", {
     type: "search", id: "group", autocomplete: "off", oninput: () => attempt(() => look(input.value)),
   });
-  return element("details", { ontoggle: () => attempt(() => look(input.value)) },
+  return element("details", { open: given.fixed, ontoggle: () => attempt(() => look(input.value)) },
     element("summary", {}, `Begin with one of ${given.n_groups.toLocaleString("en")} groups`),
     element("label", { for: "group" }, "Search"), input, list);
 }
@@ -143,15 +143,21 @@ function groupPanel() {
 function showContext() {
   const chips = state.items.map((code, k) => element("li", {}, element("button", {
     "data-key": `chip-${k}`, title: "Take out", "aria-label": `Take out ${names.get(code)}`,
-    onclick: () => change(...[state.items, state.values].map((own) => own.filter((_, other) => other !== k))),
+    onclick: () => takeOut(k),
   }, names.get(code), element("span", { "aria-hidden": "true" }, " ×")), given.value ? valueField(code, k) : null));
   if (!chips.length) chips.push(element("li", { class: "quiet" }, "Nothing yet"));
   replace(parts.chips, chips);
 }
 
+// Of a history that was written beforehand what it began with is left.
+function takeOut(k) {
+  const stays = (_, other) => (given.fixed && given.ordered ? other < k : other !== k);
+  change(state.items.filter(stays), state.values.filter(stays));
+}
+
 function valueField(code, k) {
   const { column, labels } = given.value;
-  const common = { "data-key": `value-${k}`, "aria-label": `${column} of ${names.get(code)}` };
+  const common = { disabled: given.fixed, "data-key": `value-${k}`, "aria-label": `${column} of ${names.get(code)}` };
   const value = state.values[k];
   if (labels.length) {
     const select = element("select", {
@@ -184,22 +190,19 @@ function showNext({ items }) {
   remember(items);
   const largest = Math.max(...items.flatMap((one) => [one.probability, one.before]), 1e-12);
   replace(parts.bars, items.map((one) => {
-    const moved = one.probability - one.before;
+    const moved = one.before === null ? 0 : one.probability - one.before;
     return element("li", { class: one.code === state.item ? "chosen" : "", "data-code": one.code },
       element("button", {
         class: "name", "data-key": `why-${one.code}`, onclick: () => choose(one.code),
         "aria-pressed": String(one.code === state.item),
       }, one.name, one.value ? element("span", { class: "quiet would", "data-would": one.value.center },
         `${plain(one.value.center)} (${plain(one.value.low)} to ${plain(one.value.high)})`) : null),
-      bar(one.probability / largest, { before: one.before / largest }),
+      bar(one.probability / largest, { before: one.before === null ? null : one.before / largest }),
       element("span", { class: "number", "data-probability": one.probability },
         percent(one.probability)),
       element("span", { class: moved < 0 ? "moved down" : "moved" },
         moved ? signed(100 * moved, 2) : ""),
-      element("button", {
-        class: "add", "data-key": `add-${one.code}`, "aria-label": `Add ${one.name}`,
-        onclick: () => add(one.code),
-      }, "+"));
+      adder(one, `add-${one.code}`));
   }));
 }
 
@@ -228,10 +231,8 @@ async function showWhy() {
     replace(parts.relatedOf);
     return;
   }
-  const tasks = [
-    parts.raising(ask("raise", { ...context(), item }), showRaising),
-    parts.related(ask("related", { item }), showRelated),
-  ];
+  const tasks = [parts.related(ask("related", { item }), showRelated)];
+  if (given.raises) tasks.push(parts.raising(ask("raise", { ...context(), item }), showRaising));
   if (given.explains) tasks.push(parts.reasons(ask("why", { ...context(), item }), showReasons));
   else replace(parts.reasonsOf, element("p", { class: "quiet" }, "This model has no base whose parts add up."));
   if (given.value) tasks.push(parts.value(ask("value", valueQuestion(item)), showValue));
@@ -288,7 +289,10 @@ function itemList(items, note) {
   return element("ul", { class: "listed" }, items.map((one) => element("li", {},
     element("button", { class: "name", onclick: () => choose(one.code) }, one.name),
     element("span", { class: "number" }, note(one)),
-    element("button", {
-      class: "add", "aria-label": `Add ${one.name}`, onclick: () => add(one.code),
-    }, "+"))));
+    adder(one))));
+}
+
+function adder({ code, name }, key = null) {
+  if (given.fixed) return null;
+  return element("button", { class: "add", "data-key": key, "aria-label": `Add ${name}`, onclick: () => add(code) }, "+");
 }

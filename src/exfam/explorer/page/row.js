@@ -12,7 +12,8 @@ let given;
 
 export async function open(view, start) {
   given = start;
-  parts.answer = latest();
+  parts.answers = given.parts.map(() => latest());
+  [parts.joint, parts.whole, parts.tails] = [latest(), { log_prob: null }, new Map()];
   parts.why = latest();
   parts.cells = new Map(given.columns.map((column) => [column.name, cellOf(column)]));
   parts.summary = element("p", { role: "status" });
@@ -83,7 +84,9 @@ async function show() {
   const changed = JSON.stringify(cells) !== JSON.stringify(state.original);
   address.write({ index: index ?? "", cells: changed ? JSON.stringify(cells) : "", column: column ?? "" });
   for (const [name, cell] of parts.cells) cell.edit(cells[name] ?? null);
-  const tasks = [parts.answer(ask("answer", { cells }), showAnswer)];
+  parts.tails.clear();
+  const tasks = given.parts.map((columns, k) => parts.answers[k](ask("answer", { cells, columns }), showAnswer));
+  tasks.push(parts.joint(ask("joint", { cells }), showJoint));
   if (column === null) {
     replace(parts.whyOf, element("p", { class: "quiet" }, "Choose a column to see what each cell adds to its prediction."));
   } else {
@@ -92,21 +95,29 @@ async function show() {
   await Promise.all(tasks);
 }
 
-function showAnswer({ columns, log_prob: joint, condition_log_prob: condition }) {
-  const least = [];
-  for (const [name, cell] of parts.cells) {
-    const own = columns[name];
+function showAnswer({ columns }) {
+  for (const [name, own] of Object.entries(columns)) {
+    const cell = parts.cells.get(name);
     cell.box.classList.toggle("asked", name === state.column);
-    const unlikely = own !== undefined && own.tail !== null && own.tail < UNLIKELY;
-    cell.box.classList.toggle("unlikely", unlikely);
-    if (unlikely) least.push([own.tail, name]);
-    if (own) cell.show(own, state.cells[name] ?? null);
+    cell.box.classList.toggle("unlikely", own.tail !== null && own.tail < UNLIKELY);
+    parts.tails.set(name, own.tail);
+    cell.show(own, state.cells[name] ?? null);
   }
-  least.sort((one, other) => one[0] - other[0]);
+  showSummary();
+}
+
+function showJoint(own) {
+  parts.whole = own;
+  showSummary();
+}
+
+function showSummary() {
+  const { log_prob: joint, condition_log_prob: condition } = parts.whole;
+  const least = [...parts.tails].filter(([, tail]) => tail !== null && tail < UNLIKELY).sort((one, other) => one[1] - other[1]);
   const texts = [];
   if (joint !== null) texts.push(`log p(row) = ${joint.toFixed(3)} nats.`);
   if (condition !== undefined && condition !== null) texts.push(`The conditions have log-probability ${condition.toFixed(3)} nats.`);
-  if (least.length) texts.push(`Unlikely given the rest: ${least.map(([, name]) => name).join(", ")}.`);
+  if (least.length) texts.push(`Unlikely given the rest: ${least.map(([name]) => name).join(", ")}.`);
   else if (joint !== null) texts.push("No cell is unlikely given the rest.");
   parts.summary.textContent = texts.join(" ");
   if (joint !== null) parts.summary.dataset.logProb = joint;

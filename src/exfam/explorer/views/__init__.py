@@ -20,10 +20,12 @@ Answer = dict[str, Any]
 class ExplorerView(Protocol):
     """What a page shows of a model; answers are ready for JSON.
 
-    `name`: of the module of the page; `questions`: by name, what answers them
+    `name`: of the module of the page; `questions`: by name, what answers them; `slow`: of these the
+    ones that may take seconds
     """
 
     name: str
+    slow: tuple[str, ...]
     questions: Mapping[str, Callable[[Question], Answer]]
 
     @staticmethod

@@ -26,7 +26,7 @@ _OF_QUESTION = ("items", "values", "cells", "index", "text")
 class AttentionView:
     """What a model's attention weighs in a basket, a row or a sentence."""
 
-    name = "attention"
+    name, slow = "attention", ("probe",)
 
     def __init__(self, model: Any, data: Any = None) -> None:
         self.model, self.source = model, attention_source(model, data)

@@ -32,7 +32,7 @@ class ErrorsView:
     Raises ExfamError for a second model of another kind.
     """
 
-    name = "errors"
+    name, slow = "errors", ("score", "shift")
 
     def __init__(self, model: Any, data: Any, *, against: Any = None, compare: Any = None) -> None:
         self.model, self._data, self.against = model, data, against
@@ -46,10 +46,10 @@ class ErrorsView:
         self._after: Scored | None = None if compare is None else self._kind(model, compare)
         self._held: Scored | None = None
         self._shift: Answer | None = None
-        self._lock = threading.RLock()
+        self._lock, self._scoring = threading.RLock(), threading.Lock()
         self.questions = {
-            "errors": self.errors, "slices": self.slices, "calibration": self.calibration,
-            "shift": self.shift, "shift_bars": self.shift_bars,
+            "errors": self.errors, "score": self.score, "slices": self.slices,
+            "calibration": self.calibration, "shift": self.shift, "shift_bars": self.shift_bars,
         }  # fmt: skip
 
     @staticmethod
@@ -66,6 +66,16 @@ class ErrorsView:
             "against": None if self.against is None else type(self.against).__name__,
             "compares": self._after is not None,
         }
+
+    def score(self, question: Question) -> Answer:
+        """Scores as many as are worth the time; until then answers are of a few, and `partial`."""
+        if self._scored().is_partial:
+            with self._scoring:
+                if self._scored().is_partial:
+                    held = self._fresh(first=False)
+                    with self._lock:
+                        self._held, self._shift = held, None
+        return {"n_scored": self._scored().n_scored, "partial": False}
 
     def errors(self, question: Question) -> Answer:
         """Units or parts (`of`) in an `order`, the worst first, a page at a time from `first`.
@@ -92,6 +102,7 @@ class ErrorsView:
             None if data.other is None else data.other[chosen],
         )  # fmt: skip
         facts = {"n_rows": len(found.key), "n_all": data.n_all, "n_scored": data.n_scored}
+        facts["partial"] = data.is_partial
         return {"rows": rows, "first": first, "page": _PAGE, "all": all_of, **facts}
 
     def slices(self, question: Question) -> Answer:
@@ -110,6 +121,7 @@ class ErrorsView:
             answer = mean_nats(terms.nats[own], terms.unit[own], other)
             rows.append({"slice": code, "name": slicing.labels[code], **answer})
         facts = {"slicing": name, "slicings": list(data.slicings), "n_rows": len(codes)}
+        facts["partial"] = data.is_partial
         return {"rows": rows, "first": first, "page": _SLICES, **facts}
 
     def calibration(self, question: Question) -> Answer:
@@ -128,6 +140,7 @@ class ErrorsView:
             answer = data.calibration(column, np.flatnonzero(chosen))
         outcome = "slice" in question and data.slicings[self._slicing(data, question)].outcome
         facts = {"column": column, "columns": list(data.columns), "chosen": outcome == column}
+        facts["partial"] = data.is_partial
         return facts | answer
 
     def shift(self, question: Question) -> Answer:
@@ -141,6 +154,7 @@ class ErrorsView:
                         "name", data.name_of_part(part["part"]) if "part" in part else ""
                     )
                 self._shift = {"has_bars": False, "of": [data.n_all, after.n_all], **moved}
+                self._shift["partial"] = data.is_partial
                 self._shift.setdefault("n", [data.n_scored, after.n_scored])
         return self._shift
 
@@ -169,16 +183,19 @@ class ErrorsView:
         }
 
     def _scored(self) -> Scored:
-        """The data with their scores, computed once, when they are first needed."""
+        """The data with their scores, computed when they are first needed: of a few at first."""
         with self._lock:
             if self._held is None:
-                held: Scored = self._kind(self.model, self._data, against=self.against)
-                if not len(held.terms):
-                    raise ExfamError("`data` must hold something to predict, got nothing.")
-                # Now, while no other question can begin the same.
-                _ = held.other, held.slicings, held.terms.by_nats
-                self._held = held
-        return self._held
+                self._held = self._fresh(first=True)
+            return self._held
+
+    def _fresh(self, *, first: bool) -> Scored:
+        held: Scored = self._kind(self.model, self._data, against=self.against, first=first)
+        if not len(held.terms):
+            raise ExfamError("`data` must hold something to predict, got nothing.")
+        # Now, while no other question can begin the same.
+        _ = held.other, held.slicings, held.terms.by_nats
+        return held
 
     def _both(self) -> tuple[Scored, Scored]:
         if self._after is None:

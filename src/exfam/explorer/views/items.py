@@ -13,6 +13,7 @@ from exfam.checks import ExfamError
 from exfam.efa.blanks import append_blank
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.related import Reach, Relations, relations
 from exfam.estimator.evaluate import item_probabilities, value_parameters
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
@@ -25,6 +26,9 @@ from exfam.scores.prediction import Prediction
 
 _FOUND, _BARS, _CONTRIBUTIONS, _RAISING, _TRIED, _RELATED = 20, 12, 12, 3, 30, 8
 _LABELS = 20
+# Of large catalogs fewer items are looked at than the model itself looks at, so that the page waits
+# for none of them.
+_REACH = Reach(2_000, 100)
 # Contexts whose probabilities are kept: that before a click and some to go back to.
 _KEPT, _MOST_NUMBERS = 32, 8_000_000
 
@@ -35,7 +39,7 @@ class ItemsView:
     Raises ExfamError for a model without items.
     """
 
-    name = "items"
+    name, slow = "items", ()
 
     def __init__(self, model: GroupEstimator, data: Any = None) -> None:
         self.model = model
@@ -76,6 +80,7 @@ class ItemsView:
             "value": self._described_value(),
             "repeats": self.model.support_ != "hard",
             "explains": self._explains,
+            "raises": True,
             "gain": " ".join(gain_sentences(self.model)),
             "items": self._named(first.tolist()),
         }
@@ -171,7 +176,7 @@ class ItemsView:
         Tried are those that go with it, one by one, exactly.
         """
         context, item = self._context(question), self._item(question)
-        with_it = self.model.complements(self.labels[item], k=_TRIED).items.tolist()
+        with_it = self._relations(item, alike=False).items.tolist()
         tried = [c for c in self._code_of(with_it) if c not in context.items]
         contexts = [context, *(context.with_item(c) for c in tried)]
         now, *then = self._probabilities_of(item, contexts)
@@ -184,8 +189,7 @@ class ItemsView:
         item = self._item(question)
         answer: Answer = self._one(item)
         for kind in ("complements", "substitutes"):
-            # As many as are tried: the model keeps what it is asked for.
-            found = getattr(self.model, kind)(self.labels[item], k=_TRIED)
+            found = self._relations(item, alike=kind == "substitutes")
             named = self._named(self._code_of(found.items.tolist()))
             answer[kind] = [
                 {**one, "strength": number_or_none(strength)}
@@ -210,6 +214,9 @@ class ItemsView:
         wanted = text_of(question, "text").casefold()
         found = [k for k, label in enumerate(labels.tolist()) if wanted in str(label).casefold()]
         return {"groups": [{"index": k, "name": str(labels[k])} for k in found[:_FOUND]]}
+
+    def _relations(self, item: int, *, alike: bool) -> Relations:
+        return relations(self.model, self.labels[item], k=_TRIED, alike=alike, reach=_REACH)
 
     @property
     def _explains(self) -> bool:

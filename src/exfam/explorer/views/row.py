@@ -19,12 +19,14 @@ from exfam.tables.data import Cells, Column, decode, encode_given
 from exfam.tables.table import JointTable
 
 _CONTRIBUTIONS = 12
+# Columns whose distributions are one answer of the page.
+_AT_ONCE = 40
 
 
 class RowView:
     """What a model of a table says of one row that is typed in, or taken from data."""
 
-    name = "row"
+    name, slow = "row", ("joint",)
 
     def __init__(self, model: JointTable, data: Any = None) -> None:
         self.model = model
@@ -33,7 +35,9 @@ class RowView:
         self._names = [column.name for column in self.columns]
         targets = set(model.schema_.targets)
         self._targets = [name for name in self._names if name in targets]
-        self.questions = {"row": self.row, "answer": self.answer, "why": self.why}
+        self.questions = {
+            "row": self.row, "answer": self.answer, "joint": self.joint, "why": self.why,
+        }  # fmt: skip
 
     @staticmethod
     def shows(model: Any, data: Any) -> bool:
@@ -41,12 +45,17 @@ class RowView:
         return True
 
     def start(self) -> Answer:
-        """The model in words, its columns with their labels, and how many rows there are."""
+        """The model in words, its columns with their labels, and how many rows there are.
+
+        `parts`: of the columns that are predicted, those to be asked for at a time
+        """
+        firsts = range(0, len(self._targets), _AT_ONCE)
         return {
             "title": type(self.model).__name__,
             "n_rows": 0 if self.cells is None else len(self.cells),
             "gain": " ".join(gain_sentences(self.model)),
             "columns": [self._described(column) for column in self.columns],
+            "parts": [self._targets[k : k + _AT_ONCE] for k in firsts],
         }
 
     def row(self, question: Question) -> Answer:
@@ -58,35 +67,38 @@ class RowView:
         return {"index": k, "cells": {c.name: self._cell(own, c) for c in self.columns}}
 
     def answer(self, question: Question) -> Answer:
-        """`cells` -> each column's distribution given all other cells, and the row's probability.
+        """`cells` -> the distribution of each of the `columns`, all of them, given all other cells.
 
         A cell is a value, or {"low": …, "high": …}, or {"one_of": […]}; columns left out are empty.
         `nats`: log p(cell | all others) where there is a value; `tail`: the probability of a value
         as far out, or of a label as improbable.
         """
-        given = self._given(question)
-        known = {name: value for name, value in given.items() if not _is_condition(value)}
-        conditions = {name: value for name, value in given.items() if _is_condition(value)}
+        known, conditions = self._parted(question)
         cells = encode_given(self.model.schema_, known, unknown="error")
-        columns = {}
-        for name in self._targets:
-            distribution = self._distribution(cells, known, conditions, name)
-            columns[name] = self._shown(name, distribution, cells)
-        log_prob = None
-        if known and not conditions:
-            log_prob = number_or_none(self.model.log_prob(self._row(known))[0])
-        answer = {"columns": columns, "log_prob": log_prob}
+        names = self._chosen(question)
         if conditions:
-            free = [name for name in self._targets if name not in given][:1]
-            if free:
-                own = self.model.conditional(free, given=given)
-                answer["condition_log_prob"] = number_or_none(own.condition_log_prob[0])
+            found = {name: self._conditioned(known, conditions, name) for name in names}
+        else:
+            found = column_distributions(self.model.model_, cells, names)
+        return {"columns": {name: self._shown(name, found[name], cells) for name in names}}
+
+    def joint(self, question: Question) -> Answer:
+        """`cells` -> log p of the row of values, or of the conditions given the values."""
+        known, conditions = self._parted(question)
+        if not conditions:
+            nats = self.model.log_prob(self._row(known))[0] if known else np.nan
+            return {"log_prob": number_or_none(nats)}
+        answer: Answer = {"log_prob": None}
+        free = [name for name in self._targets if name not in {**known, **conditions}][:1]
+        if free:
+            own = self.model.conditional(free, given={**known, **conditions})
+            answer["condition_log_prob"] = number_or_none(own.condition_log_prob[0])
         return answer
 
     def why(self, question: Question) -> Answer:
         """`cells`, `column` -> what each known cell adds to its prediction, the largest first."""
         name = self._column(question)
-        known = {n: v for n, v in self._given(question).items() if not _is_condition(v)}
+        known, _ = self._parted(question)
         known.pop(name, None)
         cells = encode_given(self.model.schema_, known, unknown="error")
         own = self.model.experts(self._row(known), [name]) if known else None
@@ -112,14 +124,11 @@ class RowView:
             ],
         }
 
-    def _distribution(
-        self, cells: Cells, known: Mapping[str, Any], conditions: Mapping[str, Any], name: str
+    def _conditioned(
+        self, known: Mapping[str, Any], conditions: Mapping[str, Any], name: str
     ) -> Mixture:
-        others = {n: c for n, c in conditions.items() if n != name}
-        if others:
-            given = {n: value for n, value in known.items() if n != name} | others
-            return self.model.conditional([name], given=given).distributions[name]
-        return column_distributions(self.model.model_, cells, [name])[name]
+        given = {n: value for n, value in {**known, **conditions}.items() if n != name}
+        return self.model.conditional([name], given=given).distributions[name]
 
     def _shown(self, name: str, distribution: Mixture, cells: Cells) -> Answer:
         column = self.model.schema_.column(name)
@@ -157,8 +166,19 @@ class RowView:
 
     def known(self, question: Question) -> dict[str, list[Any]]:
         """`cells` -> the row as the model takes it, empty where there is a condition."""
+        return self._row(self._parted(question)[0])
+
+    def _chosen(self, question: Question) -> list[str]:
+        names = question.get("columns", self._targets)
+        if not isinstance(names, list) or not all(name in self._targets for name in names):
+            raise ExfamError(f"`columns` must be columns that are predicted, got {shown(names)}.")
+        return names
+
+    def _parted(self, question: Question) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Values and conditions by column."""
         given = self._given(question)
-        return self._row({n: value for n, value in given.items() if not _is_condition(value)})
+        conditions = {n: own for n, own in given.items() if isinstance(own, Between | OneOf)}
+        return {n: own for n, own in given.items() if n not in conditions}, conditions
 
     def _given(self, question: Question) -> dict[str, Any]:
         cells = question.get("cells", {})
@@ -179,10 +199,6 @@ def _condition(value: Mapping[str, Any]) -> Between | OneOf:
     if value and set(value) <= {"low", "high"}:
         return Between(value.get("low"), value.get("high"))
     raise ExfamError(f"`cells` must hold values, ranges or sets of labels, got {shown(value)}.")
-
-
-def _is_condition(value: Any) -> bool:
-    return isinstance(value, Between | OneOf)
 
 
 def _plain(value: Any) -> Any:

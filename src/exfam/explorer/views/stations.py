@@ -45,7 +45,7 @@ class StationsView:
     Raises ExfamError without data: maps are what there is to see.
     """
 
-    name = "stations"
+    name, slow = "stations", ("plan",)
 
     def __init__(self, model: FieldEstimator, data: Any = None) -> None:
         if data is None:

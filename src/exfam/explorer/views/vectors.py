@@ -29,7 +29,7 @@ class VectorsView:
     `data`: for models of words a table of attributes, a row or more for each word
     """
 
-    name = "vectors"
+    name, slow = "vectors", ()
 
     def __init__(self, model: Any, data: Any = None) -> None:
         self.model, self.entries = model, entries_of(model)

@@ -97,6 +97,8 @@ def _some_all(
 ) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
     x, is_shown = values.view(len(known), -1, values.shape[1]), known[:, targets]
+    if len(known) == 1 and not bool(is_shown.any()):
+        return _some_hidden(values, known[0], covariance, targets, noise)
     off = torch.zeros_like(known, dtype=values.dtype) if noise is None else noise
     inverse = inverse_of_known(covariance, known, off)
     shared, solved = covariance[targets], x @ inverse
@@ -116,6 +118,27 @@ def _some_all(
     alike = (part[:, None].expand_as(mean) for part in (variance, number))
     variance, number = (part.flatten(0, 1) for part in alike)
     return GivenOthers(mean.flatten(0, 1), variance, squares.flatten(0, 1), number)
+
+
+def _some_hidden(
+    values: Float64[Tensor, "some columns"],
+    known: Bool[Tensor, "columns"],
+    covariance: Covariance,
+    targets: Targets,
+    noise: Float64[Tensor, "one columns"] | None,
+) -> GivenOthers:
+    """Of rows of one pattern that shows no target: a factor does in place of the inverse."""
+    own = known.nonzero()[:, 0]
+    of_own = covariance[own]
+    off = torch.zeros_like(of_own[:, 0]) if noise is None else noise[0, own]
+    factor = torch.linalg.cholesky(of_own[:, own] + torch.diag_embed(off))
+    both = torch.cat([of_own[:, targets], values[:, own].T], 1)
+    both = torch.linalg.solve_triangular(factor, both, upper=False)
+    shared, solved = both[:, : len(targets)], both[:, len(targets) :]
+    variance = covariance.diagonal()[targets] - shared.square().sum(0)
+    squares, number = solved.square().sum(0)[:, None], (1 / (1 + off)).sum()
+    mean = solved.T @ shared
+    return GivenOthers(mean, *(part.expand_as(mean) for part in (variance, squares, number)))
 
 
 def inverse_of_known(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from exfam.fields.base.base_part import BasePart
 from exfam.fields.base.columns import MapColumns, at_columns, in_columns
-from exfam.fields.base.conditionals import OfMatrix
+from exfam.fields.base.conditionals import MOST_ENTRIES, OfMatrix, given_all
 from exfam.fields.base.elements import (
     FieldElements,
     NearSites,
@@ -49,6 +49,8 @@ class FieldBasePart(BasePart):
         n_columns = shape.n_sites * (shape.lags + 1)
         self.products = nn.Buffer(torch.eye(n_columns).double())
         self._known: Known | None = None
+        # Columns of new places that were looked at last, such as a grid's, and their covariances.
+        self._placed: tuple[Tensor, Extended] | None = None
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
@@ -111,9 +113,11 @@ class FieldBasePart(BasePart):
         column, n = self._columns(elements, places), len(both.covariance)
         seen = anomaly_rows(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
-        is_new = bool((elements.place[wanted] >= 0).any())
-        near = OfMatrix(both.covariance, targets, candidates(both.prior, targets))
-        given = seen.given(near, None if is_new else self.n_near)
+        if bool((elements.place[wanted] >= 0).any()):
+            given = given_all(seen.values, seen.shown, both.covariance, targets, noise=seen.noise)
+        else:
+            near = OfMatrix(both.covariance, targets, candidates(both.prior, targets))
+            given = seen.given(near, self.n_near)
         row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
         out[wanted] = given.student_t(df, tails)[row, back]
@@ -141,10 +145,15 @@ class FieldBasePart(BasePart):
         lag = torch.arange(self.n_lags + 1).repeat_interleave(len(places))
         index = places.repeat(self.n_lags + 1)
         new = MapColumns(elements.points[index], lag.double(), self.n_sites + index)
+        doubt, kept = elements.doubt[index], self._placed
+        where = torch.cat([new.points, new.lag[:, None], new.site[:, None], doubt[:, None]], 1)
+        if kept is not None and torch.equal(kept[0], where):
+            return kept[1]
         both, columns = known.both, known.sites.columns
-        return extend(
-            both.covariance, both.prior, known.kernel, columns, new, elements.doubt[index]
-        )
+        extended = extend(both.covariance, both.prior, known.kernel, columns, new, doubt)
+        if extended.prior.numel() <= MOST_ENTRIES:
+            self._placed = (where, extended)
+        return extended
 
     def known(self) -> Known:
         """Covariances of known columns, computed once."""

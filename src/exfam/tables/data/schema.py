@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,12 +116,12 @@ class TableSchema:
     columns: tuple[Column, ...]
     dates: tuple[DateColumn, ...] = ()
 
-    @property
+    @cached_property
     def targets(self) -> tuple[str, ...]:
         """Names of the columns that can be predicted: all but dates and their parts."""
         return tuple(column.name for column in self.columns if not column.input_only)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
@@ -129,10 +130,14 @@ class TableSchema:
 
     def index(self, name: str) -> int:
         """The index of a column, from 0. Raises DataError for an unknown name."""
-        if not isinstance(name, str) or name not in self.names:
+        if not isinstance(name, str) or name not in self._indices:
             listed = ", ".join(map(repr, self.names))
             raise DataError(f"`name` must be a column of the table, one of {listed}, got {name!r}.")
-        return self.names.index(name)
+        return self._indices[name]
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.names)}
 
     def column(self, name: str) -> Column:
         return self.columns[self.index(name)]

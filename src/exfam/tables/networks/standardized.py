@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ class StandardizedFamily:
     center: float = 0.0
     scale: float = 1.0
 
-    @property
+    @cached_property
     def own(self) -> Family:
         """The family of the value in its own unit, by the same parameters."""
         if self.center == 0 and self.scale == 1:
