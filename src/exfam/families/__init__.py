@@ -16,6 +16,7 @@ from exfam.families.config import family_from_config, family_to_config, register
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.discretized import Discretized, IntervalCensored
 from exfam.families.histogram import Histogram
+from exfam.families.joint import DirichletMultinomial, MultivariateNormal
 from exfam.families.limited import Censored, Hurdle, Truncated
 from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
@@ -35,6 +36,7 @@ __all__ = [
     "Categorical",
     "Censored",
     "CensoredStudentT",
+    "DirichletMultinomial",
     "Discretized",
     "Exponential",
     "ExponentialFamily",
@@ -46,6 +48,7 @@ __all__ = [
     "IntervalCensored",
     "LogNormal",
     "LogStudentT",
+    "MultivariateNormal",
     "NegativeBinomial",
     "Ordinal",
     "PerItem",

@@ -9,6 +9,7 @@ from typing import Any
 
 from exfam.checks import ExfamError, check_choice
 from exfam.families.base import FAMILIES, Family
+from exfam.families.joint import JOINT_FAMILIES, JointFamily
 from exfam.families.per_item import PerItem
 from exfam.literals import (
     Kind,
@@ -50,6 +51,12 @@ def choose_family(given: Any) -> Family:
         raise ExfamError(
             f"`family` must be an instance or a name, got the class {given.__name__}. "
             f"Pass an instance, {given.__name__}()."
+        )
+    word = given.partition("(")[0].strip() if isinstance(given, str) else given
+    if isinstance(word, JointFamily) or (isinstance(word, str) and word in JOINT_FAMILIES):
+        raise ExfamError(
+            f"`family` must be of one value, got {given}, of several together. Name a family for "
+            "each value column: EFA predicts each given those before it of its element."
         )
     if isinstance(given, str) and "(" in given:
         return family_of_words(given)
