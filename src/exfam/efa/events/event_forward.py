@@ -24,7 +24,7 @@ from exfam.efa.events.wait_processes import IntensityProcess, last_row
 # On the clock; what has not come by then never comes.
 _LONGEST_WAIT = 1e9
 _SHORTEST_WAIT = 1e-9
-_BISECTIONS = 60
+_BISECTIONS = 44
 # Events that are drawn at once at most.
 MOST_DRAWN = 2_000_000
 
@@ -38,11 +38,11 @@ def inverted(
     """The waits, from `since` on, at which the survival function falls to given values."""
     width = np.full(len(since), _SHORTEST_WAIT)
     high = since + width
-    for _ in range(40):
+    for _ in range(16):
         above = mixture.log_survival(states, high) > log_survival
         if not above.any():
             break
-        width = np.where(above, 4 * width, width)
+        width = np.where(above, 32 * width, width)
         high = np.minimum(since + width, _LONGEST_WAIT)
     low = since
     for _ in range(_BISECTIONS):
