@@ -28,12 +28,11 @@ RECAST's earthquakes are split by other dates. Their nats are not in the table.
 """
 
 import argparse
-import copy
 import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ from rich.console import Console
 from rich.table import Table
 
 from exfam import EventEFA, Marginal
-from exfam.efa.events.event_model import EventModel
 from exfam.reading.public_sets.published import find_file
 
 SEQUENCES = "suite/sequences"
@@ -262,15 +260,6 @@ def times_of(model: EventEFA, data: EventSet) -> pd.Series:
     return nats
 
 
-def without_attention(model: EventEFA) -> EventEFA:
-    """The base of a model, which attention leaves as it is."""
-    base, parts = copy.copy(model), model.event_model_
-    item = parts.item and replace(parts.item, correction=None)
-    values = tuple(replace(part, correction=None) for part in parts.values)
-    base.event_model_ = EventModel(replace(parts.time, correction=None), item, values)
-    return base
-
-
 def rivals_of(data: EventSet, nats: Any, seconds: Any, model: EventEFA) -> None:
     """Adds what rivals have to the nats by part, and how long their fits took."""
     skipped = ("value", "time_zone") if "item" in data.columns else ("time_zone",)
@@ -308,7 +297,7 @@ def measure(name: str) -> list[dict[str, Any]]:
     block, seconds = blocks_of(data)[counted], {}
     model, took = cpu(lambda: EventEFA(**data.columns, progress=False).fit(data.train))
     nats: dict[str, dict[str, Any]] = {}
-    for contender, own in (("EventEFA", model), ("EventEFA, base", without_attention(model))):
+    for contender, own in (("EventEFA", model), ("EventEFA, base", model.without_attention())):
         parts = own.log_prob_parts(data.test) | {"time": times_of(own, data)}
         for part, scores in parts.items():
             nats.setdefault(part, {})[contender] = pd.Series(scores, index=data.test.index)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from exfam import (
     Community,
+    EventEFA,
     FieldGaussian,
     MaskedTable,
     MaskedTableClassifier,
@@ -91,6 +92,20 @@ def field_model():
     return FieldGaussian(**FIELD).fit(field_data()[0])
 
 
+def stays(n=24, *, seed=0):
+    """Events of streams with awkward names, of two kinds and with a value."""
+    random = np.random.default_rng(seed)
+    frame = {"s": np.repeat([f"{SCRIPT} {k + n * seed}" for k in range(n)], 8)}
+    frame |= {"t": random.exponential(size=(n, 8)).cumsum(1).ravel()}
+    frame |= {"i": random.choice(AWKWARD[:3], size=8 * n), SCRIPT: random.normal(size=8 * n)}
+    return pd.DataFrame(frame)
+
+
+@functools.cache
+def event_model():
+    return EventEFA(group="s", time="t", item="i", value=SCRIPT, progress=False).fit(stays())
+
+
 def sites_and_species():
     """Two covariates and three species, one of which has an awkward name."""
     drawn = simulate_community(40, 3, seed=3)
@@ -110,11 +125,13 @@ def report_of(kind):
     if kind == "community":
         sites = sites_and_species()
         return text_of(Community(species=list(sites)[2:]).fit(sites), sites)
+    if kind == "events":
+        return text_of(event_model(), stays(seed=1), train=stays())
     new, train = (of_model(kind, cells(seed=seed, moved=m)) for seed, m in ((2, 0.5), (1, 0.0)))
     return text_of(table_model(kind), new, train=train)
 
 
-KINDS = ("groups", "field", "community", *RESPONSES)
+KINDS = ("groups", "field", "community", "events", *RESPONSES)
 
 
 def widest_picture(text):

@@ -15,11 +15,13 @@ from report_kinds import (
     ROOM,
     SCRIPT,
     cells,
+    event_model,
     field_data,
     field_model,
     of_model,
     report_of,
     sites_and_species,
+    stays,
     table_model,
     text_of,
     widest_picture,
@@ -126,6 +128,26 @@ def test_a_field_without_training_data_is_compared_on_its_last_maps():
     alone = sections(text_of(field_model()))
     empty = {name for name, part in alone.items() if "<p>Left out: " in part}
     assert empty == {"Stations", "Scores", "Calibration", "Site by site", "Series"}
+
+
+def test_scores_and_counts_of_events_are_the_models_own():
+    model, page = event_model(), sections(report_of("events"))
+    rows = {(row[0], row[1]): row[2] for row in cell_rows(page["Scores"]) if row}
+    parts = model.log_prob_parts(stays(seed=1))
+    for part in ("time", "item"):
+        mean = f"{np.nanmean(parts[part]):.3f}".replace("-", "\N{MINUS SIGN}")
+        assert rows[part, "this model"].split(" ±")[0] == mean
+    assert {("time", name) for name in ("poisson", "renewal", "hawkes")} <= rows.keys()
+    counts = dict(cell_rows(page["Calibration of counts"])[1:])
+    found = model.count_calibration(stays(seed=1))
+    assert counts["windows"] == str(len(found.count))
+    assert counts["mean count"] == f"{found.count.mean():.3f}"
+    alone = sections(text_of(model))
+    empty = {name for name, part in alone.items() if "<p>Left out: " in part}
+    assert empty == set(alone) - {"The model"}
+    short = sections(text_of(model, stays().drop_duplicates("s")))
+    assert "no wait ended in an event" in short["Calibration of times"]
+    assert "no stream is observed for long enough" in short["Calibration of counts"]
 
 
 def test_data_without_anything_to_predict_are_refused(tmp_path):

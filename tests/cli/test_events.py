@@ -50,6 +50,13 @@ def test_a_fit_shows_what_was_tried(folder, run, tmp_path):
     assert status == 0 and "2024-03-" in out
 
 
+def test_a_report_has_what_came_and_what_was_expected(folder, run, tmp_path):
+    page = tmp_path / "page.html"
+    status, _, err = run("report", folder / "model", folder / "stays.csv", "-o", page)
+    assert status == 0 and "page.html" in err
+    assert "Calibration of counts" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

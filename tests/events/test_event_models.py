@@ -8,7 +8,7 @@ from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, attentive, excit
 from exfam import DataError, EventEFA, ExfamError, Groups, SupportError, load
 from exfam.efa.events import event_forward
 from exfam.efa.events.event_bins import corrected_survival
-from exfam.simulators import HawkesProcess, simulate_renewals
+from exfam.simulators import HawkesProcess, simulate_hawkes, simulate_renewals
 
 PARTS = ("time", "item", "level")
 # A test in the middle of a stream, at a time of its own.
@@ -130,6 +130,30 @@ def test_counts_of_a_poisson_process_are_poisson():
     assert inside.mean() >= 0.9
     draws = model.sample(frame, window=5.0, n=300, seed=0).to_frame("pandas")
     assert len(draws) == counts.draws.sum() and draws["time"].between(60, 65).all()
+
+
+def test_levels_of_counts_are_even_where_the_model_is_right():
+    process = HawkesProcess(np.array([1.5]), np.zeros((1, 1)), decay=1.0)
+    frame = pd.DataFrame(simulate_hawkes(process, 150, end=12.0, seed=3).columns())
+    model = EventEFA(**HAWKES, time_base="poisson").fit(frame)
+    found = model.count_calibration(frame, 4.0, n_draws=150)
+    own = frame["time"].between(4, 8).groupby(frame["stream"]).sum()
+    np.testing.assert_array_equal(found.count, own[found.group])
+    level = (found.below + found.at_most) / 2
+    assert abs(level.mean() - 0.5) < 0.08 and found.inside.mean() > 0.88
+    assert (found.below <= found.at_most).all() and len(found.to_frame("pandas")) == 150
+    with pytest.raises(DataError, match="`X` must hold a stream that is observed for two windows"):
+        model.count_calibration(frame, 7.0)
+
+
+def test_the_base_is_left_as_it_is():
+    base, model = attentive().without_attention(), attentive()
+    assert base.event_model_.corrections == () and len(model.event_model_.corrections) == 3
+    again = base.log_prob_parts(FRAME)
+    assert not np.isclose(again["item"], model.log_prob_parts(FRAME)["item"]).all()
+    alone = fitted().without_attention().log_prob_parts(FRAME)
+    for name in ("item", "level"):
+        np.testing.assert_allclose(again[name], alone[name])
 
 
 @pytest.mark.parametrize("model_of", [fitted, attentive])

@@ -107,10 +107,8 @@ EVENTS = Sort(
     answers={"score": _score, "predict": _predict, "explain": _explain},
     instead={
         "recommend": "Use `exfam predict`, which has the next item.",
-        "report": "Use `exfam info`, and `calibration` in Python.",
     },
     refused={
-        "train": "Baselines are in `exfam info`: models of events choose among them.",
         "rows": "Use --groups.",
         "next": "The end of each stream is explained in any case.",
         "per_head": "Models of events have no heads.",

@@ -11,16 +11,19 @@ from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_results import (
     EventCalibration,
+    EventCountCalibration,
     EventCounts,
     EventExplanation,
     EventPrediction,
 )
-from exfam.efa.events.event_streams import EventStreams
+from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
 from exfam.efa.events.time_part import MixtureState
 from exfam.efa.events.wait_processes import ClockedSpells, IntensityProcess
 
 # Levels of time over which the next item is averaged.
 _N_LEVELS = 8
+# The window of counts, unless one is given.
+_TYPICAL_WAITS = 5
 # Intervals of a distance: samples, and stretches of one stream that are drawn as a whole.
 _N_SAMPLES, _N_STRETCHES = 200, 50
 _OWN_RATE, _BASE_RATE = "rate of the stream", "base rate"
@@ -117,6 +120,38 @@ def count_events(
     low = np.quantile(counts, tail, axis=1, method="lower")
     high = np.quantile(counts, 1 - tail, axis=1, method="higher")
     return EventCounts(names_of(streams), counts.mean(1), low, high, counts)
+
+
+def levels_of_counts(
+    model: EventModel, streams: EventStreams, *, window: float | None, n: int, seed: int
+) -> EventCountCalibration:
+    """Counts in a window of each stream that is observed for two windows.
+
+    Moments are not chosen by what comes after them: see `EventCountCalibration`.
+    """
+    spells = spells_of(streams)
+    wait = (spells.stop - spells.start)[spells.event >= 0]
+    if window is None:
+        window = _TYPICAL_WAITS * float(np.median(wait[wait > 0])) if (wait > 0).any() else 1.0
+    begun = np.where(np.isnan(streams.begin), first_times(streams), streams.begin)
+    moment = begun + window
+    long_enough = np.flatnonzero((moment + window <= streams.end) & (moment >= begun))
+    if not len(long_enough):
+        raise DataError(
+            f"`X` must hold a stream that is observed for two windows of {window:g}, got none. "
+            "Choose a shorter `window`."
+        )
+    chosen = streams.chosen(long_enough)
+    moment, own = moment[long_enough], chosen.stream
+    later = (chosen.time > moment[own]) & (chosen.time <= moment[own] + window)
+    count = np.bincount(own[later], minlength=len(long_enough))
+    past = chosen.until(moment)
+    found = count_events(model, past, window=window, n=n, interval=0.9, seed=seed)
+    below, at_most = ((found.draws < count[:, None]), (found.draws <= count[:, None]))
+    shares = (below.mean(1), at_most.mean(1))
+    return EventCountCalibration(
+        found.group, count, found.mean, found.low, found.high, *shares, window=window
+    )
 
 
 def explain_rates(

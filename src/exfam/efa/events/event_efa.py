@@ -1,5 +1,6 @@
 """The EventEFA estimator: when the next event comes, what it is, and with what value."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -21,6 +22,7 @@ from exfam.efa.events.event_answers import (
     count_events,
     draw_streams,
     explain_rates,
+    levels_of_counts,
     names_of,
     predict_next,
 )
@@ -41,6 +43,7 @@ from exfam.efa.events.event_reading import (
 )
 from exfam.efa.events.event_results import (
     EventCalibration,
+    EventCountCalibration,
     EventCounts,
     EventDraws,
     EventExplanation,
@@ -267,6 +270,30 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         check_seed("seed", seed)
         _, streams = self._given(X, end=end)
         return calibration_of(self.event_model_, streams, seed=int(seed)).like(X)
+
+    def count_calibration(
+        self, X: Any, window: float | None = None, *, n_draws: int = 200, seed: int = 0
+    ) -> EventCountCalibration:
+        """Whether counts come as they are said to, in a window of each stream.
+
+        `window`: its length in days (or the unit of the column), five typical waits unless given.
+        It begins so long after the first event, or after the beginning of observation; streams
+        that are not observed for two windows are left out.
+        """
+        if window is not None:
+            check_window(window)
+        check_whole("n_draws", n_draws)
+        check_seed("seed", seed)
+        _, streams = self._given(X)
+        options = {"n": int(n_draws), "seed": int(seed)}
+        return levels_of_counts(self.event_model_, streams, window=window, **options).like(X)
+
+    def without_attention(self) -> "EventEFA":
+        """The base of this fitted model, which attention leaves as it is."""
+        self._check_fitted()
+        base = copy.copy(self)
+        base.event_model_, base.gains_ = self.event_model_.corrected({}), {}
+        return base
 
     def _dated(self, result: Any, *names: str) -> Any:
         """Times as dates where the data had dates."""

@@ -47,6 +47,15 @@ class EventModel:
         clock = self.time.clock
         return parts | {part.column: part.log_probs(streams, clock) for part in self.values}, ends
 
+    def corrected(self, corrections: Mapping[str, AttentionCorrection]) -> "EventModel":
+        """The same parts with corrections by name; those that are not named have none."""
+        item = self.item
+        return EventModel(
+            replace(self.time, correction=corrections.get("time")),
+            None if item is None else replace(item, correction=corrections.get("item")),
+            tuple(replace(part, correction=corrections.get(part.column)) for part in self.values),
+        )
+
     @property
     def corrections(self) -> tuple[AttentionCorrection, ...]:
         """Those of all parts that have one."""
@@ -150,7 +159,7 @@ def fit_event_model(
         fitted.of_training, None if items is None else items.of_training, values_of(trained[0])
     )
     corrections, gains = _corrections(estimator, of_training, streams, trained)
-    return _corrected(model, corrections), choices, gains
+    return model.corrected(corrections), choices, gains
 
 
 def _corrections(
@@ -166,16 +175,6 @@ def _corrections(
     tried |= {part.column: fit.of_values(part) for part in model.values}
     corrections = {name: own for name, (own, _) in tried.items() if own is not None}
     return corrections, {name: gain for name, (_, gain) in tried.items() if gain is not None}
-
-
-def _corrected(model: EventModel, corrections: Mapping[str, AttentionCorrection]) -> EventModel:
-    """The parts that were fitted to everything, with what corrected those of training."""
-    item = model.item
-    return EventModel(
-        replace(model.time, correction=corrections.get("time")),
-        None if item is None else replace(item, correction=corrections.get("item")),
-        tuple(replace(part, correction=corrections.get(part.column)) for part in model.values),
-    )
 
 
 def _decays(given: Any) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 
 from exfam.columns.results import TabularResult
 
@@ -58,6 +58,36 @@ class EventCounts(TabularResult):
     def to_dict(self) -> Mapping[str, Any]:
         """The columns by name."""
         return {name: getattr(self, name) for name in ("group", "mean", "low", "high")}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventCountCalibration(TabularResult):
+    """How many events came in a window of each stream, beside what was predicted, by draws.
+
+    `low`, `high`: an interval of at least 90 % of whole numbers, which holds more where counts are
+    small; `below`, `at_most`: the chances of a smaller count, and of one as small: a level drawn
+    evenly between them is even over 0 to 1 if predictions are right. `window`: how long it is, and
+    how long after the first event, or the beginning of observation, it begins
+    """
+
+    group: Column
+    count: Column
+    mean: Float[np.ndarray, "rows"]
+    low: Column
+    high: Column
+    below: Float[np.ndarray, "rows"]
+    at_most: Float[np.ndarray, "rows"]
+    window: float
+
+    @property
+    def inside(self) -> Bool[np.ndarray, "rows"]:
+        """Which counts are within their interval."""
+        return (self.low <= self.count) & (self.count <= self.high)
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The columns by name."""
+        names = ("group", "count", "mean", "low", "high", "below", "at_most")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -60,6 +60,21 @@ class EventStreams:
         opening = np.where(np.isnan(self.begin), first_times(self), self.begin)
         return float(np.nansum(self.end - opening))
 
+    def chosen(self, index: Int64[np.ndarray, "chosen"]) -> "EventStreams":
+        """Some of the streams."""
+        kept = np.isin(self.stream, index)
+        groups = self.groups[index].compact()
+        columns = (self.time[kept], self.begin[index], self.end[index], self.item[kept])
+        return EventStreams(groups, *columns, self.resolution)
+
+    def until(self, moment: Float[np.ndarray, "streams"]) -> "EventStreams":
+        """What is known at these moments."""
+        kept = self.time <= moment[self.stream]
+        size = np.bincount(self.stream[kept], minlength=len(self.groups))
+        groups = self.groups.with_(stop=self.start + size).compact()
+        columns = (self.time[kept], self.begin, moment, self.item[kept])
+        return EventStreams(groups, *columns, self.resolution)
+
     @property
     def is_first(self) -> Bool[np.ndarray, "events"]:
         """Whether an event is the first of its stream."""

@@ -15,6 +15,7 @@ from exfam.report.contents import ReportContent, ReportRequest
 # What a model reads by the registry, or the name of a class that is no estimator -> its builder.
 BUILDERS = {
     "communities": "communities:community_report",
+    "events": "events:event_report",
     "fields": "fields:field_report",
     "groups": "groups:group_report",
     "tables": "tables:table_report",
