@@ -1,18 +1,19 @@
 """Items that nobody has had yet: nats and ranks of their first purchases, beside simple rivals.
 
-    python benchmarks/new_items.py                          # a quarter of an hour of one core
+    python benchmarks/new_items.py                          # half an hour of one core
     python benchmarks/new_items.py --only movielens-random
     python benchmarks/new_items.py --out benchmarks/results/new_items.json
 
-MovieLens 100K (users; year and genres of movies) and Online Retail (receipts; words and price of
-articles), with a fifth of the items held out at random; of MovieLens also those that first occur in
-the last fifth of the time. Training has neither these items nor the test groups. Every model then
-predicts each item of a test group from the others over the whole catalog, new items included; what
-counts are the first ten times that a new item occurs in the test groups. Rivals score new items
-alone: among the others all rivals have the probabilities of the model's own base. Each rival has a
-weight of its score and a share of the probability for new items, both chosen as the model's own
-numbers are, by a fifth of the old items at a time that are hidden from the base, in validation
-groups. Nothing is chosen by test groups.
+MovieLens 100K (users; year and genres of movies), Online Retail (receipts; words and price of
+articles), Instacart (baskets; departments and aisles of products) and InstEval (students; lecturers
+by department and age), with a fifth of the items held out at random; of MovieLens also those that
+first occur in the last fifth of the time. Training has neither these items nor the test groups.
+Every model then predicts each item of a test group from the others over the whole catalog, new
+items included; what counts are the first ten times that a new item occurs in the test groups.
+Rivals say which of the new items comes: how probable any of them is, and the old items, are those
+of the model for all. Each rival has a weight of its score, chosen as the model's own weights are,
+by a fifth of the old items at a time that are hidden, in validation groups. Nothing is chosen by
+test groups. First the base alone, then on two of the data sets one member with attention.
 """
 
 import argparse
@@ -34,16 +35,16 @@ from torch import Tensor
 
 from exfam import EFA
 from exfam.efa.attributes import weigh_new
-from exfam.efa.attributes.likeness import CountLine
-from exfam.efa.gate import ItemOutputs
-from exfam.groups import Groups
+from exfam.estimator.evaluate import item_log_probs
+from exfam.groups import Batch, Groups
 from exfam.scores.metrics import gain_at, paired_bootstrap, ranks
 
 DATA = Path(os.environ.get("EXFAM_DATA", "data"))
 GENRES = [f"genre {number}" for number in range(1, 19)]
 FIRST, K = 10, 10
-N_RECEIPTS, LEAST_SOLD, LEAST_WITH_WORD = 3_000, 40, 20
-SLOPES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+N_BASKETS, N_RECEIPTS, LEAST_SOLD, LEAST_WITH_WORD = 3_000, 3_000, 40, 20
+OURS = "EFA with attributes"
+RIVALS = ("popularity of category", "popularity by ridge", "content kNN", "linear on features")
 console = Console(highlight=False, width=130)
 
 
@@ -92,9 +93,38 @@ def online_retail() -> Case:
     return Case(rows.rename(columns=names)[["group", "item", "time"]], table)
 
 
-DATA_SETS: dict[str, Callable[[], Case]] = {"movielens": movielens, "online-retail": online_retail}
+def instacart() -> Case:
+    """Baskets, drawn at random, and products; their departments and aisles."""
+    folder = DATA / "instacart"
+    rows = pd.read_csv(folder / "data_train_final.csv.gz")
+    rows.columns = ["group", "item", "time"]
+    groups = np.sort(rows["group"].unique())
+    rows = rows[rows["group"].isin(np.random.default_rng(0).choice(groups, N_BASKETS, False))]
+    rows = rows.drop_duplicates(["group", "item"])
+    table = pd.read_csv(folder / "instacart_items_63.csv.gz")[["code", "aisle", "department"]]
+    return Case(rows, table.rename(columns={"code": "item"}))
+
+
+def insteval() -> Case:
+    """Students and lecturers whom they rated; departments and ages of these."""
+    rows = pd.read_csv(DATA / "suite" / "ratings" / "insteval.csv.gz")
+    by = rows.groupby("lecturer")
+    table = pd.DataFrame({"department": by["dept"].agg(lambda own: f"d{own.mode()[0]}")})
+    table["age"], table["service"] = by["lectage"].mean(), by["service"].mean()
+    rows = rows.rename(columns={"student": "group", "lecturer": "item"}).assign(time=0)
+    rows = rows[["group", "item", "time"]].drop_duplicates()
+    return Case(rows, table.rename_axis("item").reset_index())
+
+
+DATA_SETS: dict[str, Callable[[], Case]] = {
+    "movielens": movielens,
+    "online-retail": online_retail,
+    "instacart": instacart,
+    "insteval": insteval,
+}
 # No article that is sold often first occurs in the last fifth of the time.
-CASES = ["movielens-random", "movielens-time", "online-retail-random"]
+CASES = [f"{name}-random" for name in DATA_SETS] + ["movielens-time"]
+WITH_ATTENTION = ["movielens-random", "online-retail-random"]
 
 
 def split_of(case: Case, how: str, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, set]:
@@ -117,29 +147,20 @@ def split_of(case: Case, how: str, seed: int) -> tuple[pd.DataFrame, pd.DataFram
     return train, test, new & set(test["item"].tolist())
 
 
-# What each rival says of new items, given contexts.
-Score = Callable[[Any, np.ndarray, Tensor], Tensor]
-
-
-def of_genre(attributes: Any, new: np.ndarray, context: Tensor) -> Tensor:
-    """The mean log count of old items of the same categories, the mean over these."""
-    like = attributes.sources.copy()
-    like[new] = False
-    plain = attributes.features > 0
-    log_count = np.log(attributes.count + 0.5)
-    of_category = (plain[like] * log_count[like, None]).sum(0) / np.maximum(plain[like].sum(0), 1)
-    has = plain[new]
+def of_genre(attributes: Any, like: np.ndarray, new: Tensor) -> Tensor:
+    """The mean log count of `like` items of the same categories, the mean over these."""
+    log_count = np.log(attributes.count[like] + 0.5)
+    has_old, has = attributes.features[like] > 0, new.numpy() > 0
+    of_category = (has_old * log_count[:, None]).sum(0) / np.maximum(has_old.sum(0), 1)
     level = (has @ of_category) / np.maximum(has.sum(1), 1)
-    level[has.sum(1) == 0] = log_count[like].mean()
-    popular = torch.from_numpy(level).float().expand(len(context), -1)
-    return popular
+    level[has.sum(1) == 0] = log_count.mean()
+    return torch.from_numpy(level).float()
 
 
-def content_knn(attributes: Any, new: np.ndarray, context: Tensor) -> Tensor:
-    """The mean cosine of an item's features with the ten nearest items of the context."""
-    features = torch.from_numpy(attributes.features).float()
+def content_knn(features: Tensor, new: Tensor, context: Tensor) -> Tensor:
+    """The mean cosine of each new item's features with the ten nearest items of each context."""
     unit = torch.nn.functional.normalize(features, dim=1)
-    cosine = unit @ unit[torch.from_numpy(new)].T
+    cosine = unit @ torch.nn.functional.normalize(new, dim=1).T
     out = []
     for row in context:
         held = cosine[row.nonzero()[:, 0]]
@@ -148,117 +169,54 @@ def content_knn(attributes: Any, new: np.ndarray, context: Tensor) -> Tensor:
     return torch.stack(out)
 
 
-class Linear:
-    """log p(j | context) = x_j a + x_j W mean(x of the context), fitted to old items by softmax."""
-
-    def __init__(self, train: Groups, attributes: Any, *, seed: int) -> None:
-        features = torch.from_numpy(attributes.features).float()
-        self.features = torch.cat([features, torch.ones(len(features), 1)], 1)
-        n, generator = self.features.shape[1], torch.Generator().manual_seed(seed)
-        self.weight = torch.zeros(n, n, requires_grad=True)
-        optimizer = torch.optim.Adam([self.weight], lr=0.02, weight_decay=1e-4)
-        assert train.item is not None
-        item = torch.from_numpy(train.item.astype(np.int64))
-        for _ in range(6):
-            for group in torch.randperm(len(train), generator=generator).tolist():
-                own = item[int(train.start[group]) : int(train.stop[group])]
-                if len(own) < 2:
-                    continue
-                held = self.features[own]
-                profile = (held.sum(0) - held) / (len(own) - 1)
-                eta = profile @ self.weight @ self.features.T
-                loss = torch.nn.functional.cross_entropy(eta, own)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-
-    def __call__(self, attributes: Any, new: np.ndarray, context: Tensor) -> Tensor:
-        features = torch.from_numpy(attributes.features).float()
-        features = torch.cat([features, torch.ones(len(features), 1)], 1)
-        profile = context @ features / context.sum(1, keepdim=True).clamp_min(1)
-        with torch.no_grad():
-            return profile @ self.weight @ features[torch.from_numpy(new)].T
+def linear(features: Tensor, taste: Tensor, context: Tensor) -> Tensor:
+    """x_j . W'(1, mean x of the context), fitted by softmax to old items; `taste`: W x_j."""
+    profile = context @ features / context.sum(1, keepdim=True).clamp_min(1)
+    return torch.cat([torch.ones(len(profile), 1), profile], 1) @ taste.T
 
 
-def popularity(attributes: Any, new: np.ndarray, context: Tensor) -> Tensor:
-    """Log counts by ridge regression on the features."""
-    like = attributes.sources.copy()
-    like[new] = False
-    line = CountLine.of(attributes.features[like], np.log(attributes.count[like] + 0.5))
-    level = torch.from_numpy(line.at(attributes.features[new])).float()
-    return level.expand(len(context), -1)
+class RivalsOfHidden(weigh_new._Hiding):
+    """What rivals say of hidden items, in place of what the model does."""
+
+    def _scores(self, batch: Batch, where: Any) -> list[Tensor]:
+        added, *_ = super()._scores(batch, where)
+        context = contexts(batch, where, len(self.like))
+        new = self.features[self.hidden]
+        genre = of_genre(self.attributes, self.like, new)
+        rivals = [
+            genre.expand_as(added),
+            self.popularity.expand_as(added),
+            content_knn(self.features, new, context),
+            linear(self.features, self.taste, context),
+        ]
+        return [added, *[torch.zeros_like(added)] * len(weigh_new._WIDTHS), *rivals]
 
 
-@dataclass(frozen=True)
-class Weighed:
-    """Weight of a rival's score and the level of new items."""
-
-    slope: float
-    shift: float
-
-
-def contexts(outputs: ItemOutputs, n_items: int) -> Tensor:
-    """Which items are in the context of each target: those that hard support excludes."""
-    return torch.isinf(outputs.support[:, :n_items]).float()
+def contexts(batch: Batch, where: Any, n_items: int) -> Tensor:
+    """Which items are in the context of each target: all others of its group."""
+    assert batch.item is not None
+    held = torch.zeros(len(batch.item), n_items + 1)
+    held.scatter_(1, torch.where(batch.present, batch.item, n_items).long(), 1.0)
+    return held[where[0]].scatter(1, batch.item[where][:, None].long(), 0.0)[:, :n_items]
 
 
-def scored(outputs: ItemOutputs, new: np.ndarray, score: Tensor) -> Tensor:
-    """Log-probabilities by the base among old items, beside a rival's among new ones."""
-    is_new = torch.zeros(outputs.base.shape[1], dtype=torch.bool)
-    is_new[torch.from_numpy(new)] = True
-    eta = (outputs.base + outputs.support).masked_fill(is_new, -torch.inf).log_softmax(1)
-    eta[:, torch.from_numpy(new)] = (score + outputs.support[:, is_new]).log_softmax(1)
-    return eta
-
-
-def weigh_rival(model: EFA, validation: Groups, score: Score) -> Weighed:
-    """By hidden old items, as the model weighs its own."""
-    attributes, member = model.item_attributes_, model.members_[0]
-    part: Any = member.item_part
-    found = (-np.inf, Weighed(0.0, 0.0))
-    parts = weigh_new._parts(part.base, attributes, validation, seed=0)
-    outputs = [weigh_new.by_base(member, some, attributes) for some in parts]
-    given = [
-        score(attributes, some.hidden, contexts(of, len(some.like)))
-        for some, of in zip(parts, outputs, strict=True)
-    ]
-    for slope in SLOPES:
-        nats = np.zeros(len(weigh_new._SHIFTS))
-        for some, of, own in zip(parts, outputs, given, strict=True):
-            eta = scored(of, some.hidden, slope * own)
-            nats += weigh_new.log_probs_by_shift(eta, of.item, some.hidden).sum(0)
-        best = int(np.argmax(nats))
-        shift = float(weigh_new._SHIFTS[best])
-        if nats[best] > found[0]:
-            found = (float(nats[best]), Weighed(slope, shift))
-    return found[1]
-
-
-def test_outputs(model: EFA, groups: Groups) -> list[tuple[np.ndarray, ItemOutputs]]:
-    """The base's outputs at all targets, some groups at a time, with their rows."""
+def weigh_rivals(model: EFA, train: Groups, validation: Groups, *, seed: int) -> list[float]:
+    """The weight of each rival's score by hidden items, as the model weighs its own."""
+    attributes: Any = model.item_attributes_
+    items = np.flatnonzero(attributes.sources)
+    order = np.random.default_rng([seed, 11]).permutation(items)
+    hidden = np.array_split(order, weigh_new._PARTS)[: weigh_new._SCORED]
     member = model.members_[0]
-    part: Any = member.item_part
-    codes = torch.arange(part.n_items)
-    out = []
-    support: Any = member.support
-    for number in range(len(groups)):
-        batch = groups.pad(np.array([number]))
-        where = batch.target.nonzero(as_tuple=True)
-        with torch.no_grad():
-            zeros = torch.zeros(*batch.present.shape, part.n_items)
-            added = support(zeros, batch, member.direction)[where]
-            base = part.base.outputs(batch, where, codes)
-        rows = batch.element[where].numpy()
-        assert batch.item is not None
-        out.append((rows, ItemOutputs(base, base, added, batch.item[where].long())))
-    return out
-
-
-def rank_among_new(eta: Tensor, item: Tensor, new: np.ndarray) -> np.ndarray:
-    """Ranks of new targets' items among the new ones."""
-    column = torch.full((eta.shape[1],), -1)
-    column[torch.from_numpy(new)] = torch.arange(len(new))
-    return ranks(eta[:, torch.from_numpy(new)].numpy(), column[item].numpy())
+    parts = [
+        RivalsOfHidden(member, train, attributes, np.sort(some), seed).scored(validation)
+        for some in hidden
+    ]
+    weights = []
+    for number in range(len(RIVALS)):
+        scores = [[part.others[number]] for part in parts]
+        found, _ = weigh_new.fit_weights(parts, scores, center=torch.zeros(1), hold=1e-4)
+        weights.append(float(found))
+    return weights
 
 
 def first_times(item: np.ndarray, is_new: np.ndarray) -> np.ndarray:
@@ -267,8 +225,8 @@ def first_times(item: np.ndarray, is_new: np.ndarray) -> np.ndarray:
     return is_new & (number < FIRST)
 
 
-def measure(name: str, *, seed: int, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Figures of all models on one data set and split."""
+def measure(name: str, *, seed: int, attention: bool) -> list[dict[str, Any]]:
+    """Figures of all models on one data set and split; with attention also those of old items."""
     data_set, _, how = name.rpartition("-")
     case = DATA_SETS[data_set]()
     train, test, new = split_of(case, how, seed)
@@ -278,117 +236,132 @@ def measure(name: str, *, seed: int, options: dict[str, Any]) -> list[dict[str, 
     validation = train[is_held_out]
     train = train[~is_held_out]
     validation = validation[validation["item"].isin(set(train["item"].tolist()))]
-    begin = time.process_time()
+    test = test[test["item"].isin(new | set(train["item"].tolist()))]
     columns = {"group": "group", "item": "item", "progress": False, "support": "hard"}
+    options: dict[str, Any] = {"ensemble": 1} if attention else {"attention": "none"}
+    is_old = table["item"].isin(set(train["item"].tolist()))
+    old_test = test[~test["item"].isin(new)]
+    old: dict[str, Any] = {}
+    if attention:
+        plain = EFA(**columns, seed=seed, **options).fit(train, validation=validation)
+        old["old_nats_without_attributes"] = plain.log_prob_parts(old_test)["item"]
+    begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = EFA(**columns, seed=seed, **options).fit(train, validation=validation)
-        seconds_plain = time.process_time() - begin
-        is_old = table["item"].isin(set(train["item"].tolist()))
         model = EFA(**columns, seed=seed, **options)
         model.fit(train, validation=validation, item_attributes=table[is_old])
-        seconds = time.process_time() - begin - seconds_plain
-        larger = model.with_items(table[table["item"].isin(new)])
-    test = test[test["item"].isin(new | set(train["item"].tolist()))]
-    old_test = test[~test["item"].isin(new)]
-    before, after = (m.log_prob_parts(old_test)["item"] for m in (plain, model))
+    seconds = round(time.process_time() - begin, 1)
+    old["old_nats"] = model.log_prob_parts(old_test)["item"]
+    figures: dict[str, Any] = {name: float(nats.mean()) for name, nats in old.items()}
+    if attention:
+        gain = old["old_nats"] - old["old_nats_without_attributes"]
+        figures["old_gain"] = list(paired_bootstrap(gain, _codes(old_test["group"]), seed=0))
     facts = {
         "case": name,
+        "attention": attention,
+        "seed": seed,
         "train_groups": int(train["group"].nunique()),
         "train_elements": len(train),
         "old_items": int(is_old.sum()),
         "new_items": len(new),
         "features": model.item_attributes_.features.shape[1],
-        "old_nats_without_attributes": float(before.mean()),
-        "old_nats": float(after.mean()),
-        "old_gain": list(paired_bootstrap(after - before, _codes(old_test["group"]), seed=0)),
         "weights": str(model.item_attributes_.weights),
-        "cpu_seconds": [round(seconds_plain, 1), round(seconds, 1)],
+        "cpu_seconds": seconds,
+        **figures,
     }
-    answers = answer(model, larger, (train, validation, test), seed=seed)
-    return [facts | row for row in rows_of(answers, test, new)]
+    trained, held_out = (model._inputs(rows).groups for rows in (train, validation))
+    slopes = weigh_rivals(model, trained, held_out, seed=seed)
+    larger = model.with_items(table[table["item"].isin(new)])
+    rows = answers(model, larger, slopes, test, new)
+    return [facts | row for row in rows]
 
 
 def _codes(labels: pd.Series) -> np.ndarray:
     return np.unique(labels.to_numpy(), return_inverse=True)[1]
 
 
-def answer(
-    model: EFA, larger: EFA, data: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame], *, seed: int
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Of each model, log-probabilities of all test rows, and ranks among new items.
-
-    `data`: training, validation and test rows
-    """
-    train, validation, test = data
-    inputs = larger._inputs(test)
-    groups, n_old = inputs.groups, len(model.vocabulary_["item"])
-    n_items = len(larger.vocabulary_["item"])
-    new = np.arange(n_old, n_items)
-    attributes: Any = larger.item_attributes_
-    trained, held_out = (model._inputs(rows).groups for rows in (train, validation))
-    rivals: dict[str, Score] = {
-        "popularity of category": of_genre,
-        "popularity by ridge": popularity,
-        "content kNN": content_knn,
-        "linear on features": Linear(trained, model.item_attributes_, seed=seed),
-    }
-    weights = {name: weigh_rival(model, held_out, score) for name, score in rivals.items()}
-    flat: dict[str, np.ndarray] = {name: np.full((2, groups.n_rows), np.nan) for name in rivals}
-    for rows, outputs in test_outputs(larger, groups):
-        held = contexts(outputs, n_items)
-        is_new = outputs.item.numpy() >= n_old
-        for name, score in rivals.items():
-            own = score(attributes, new, held)
-            eta = scored(outputs, new, weights[name].slope * own)
-            # The share of the probability was chosen for as many new items as were hidden.
-            eta[:, n_old:] += weights[name].shift + np.log(5 * len(new) / n_old)
-            log_prob = eta.log_softmax(1).gather(1, outputs.item[:, None])[:, 0].numpy()
-            flat[name][0, rows] = log_prob
-            if is_new.any():
-                at = rank_among_new(eta[is_new], outputs.item[is_new], new)
-                flat[name][1, rows[is_new]] = at
-    out = {name: (inputs.spread(both[0]), inputs.spread(both[1])) for name, both in flat.items()}
-    return out | {"EFA with attributes": _of_model(larger, groups, inputs, n_old)}
-
-
-def _of_model(
-    larger: EFA, groups: Groups, inputs: Any, n_old: int
-) -> tuple[np.ndarray, np.ndarray]:
-    from exfam.estimator.evaluate import item_probabilities
-
-    flat = np.full((2, groups.n_rows), np.nan)
-    new = np.arange(n_old, len(larger.vocabulary_["item"]))
-    assert groups.item is not None
-    for rows, chance in item_probabilities(larger.members_, groups):
-        item = groups.item[rows].astype(np.int64)
-        flat[0, rows] = np.log(np.maximum(chance[np.arange(len(item)), item], 1e-300))
-        is_new = item >= n_old
-        if is_new.any():
-            eta, own = torch.from_numpy(chance[is_new]), torch.from_numpy(item[is_new])
-            flat[1, rows[is_new]] = rank_among_new(eta, own, new)
-    return inputs.spread(flat[0]), inputs.spread(flat[1])
-
-
-def rows_of(
-    answers: dict[str, tuple[np.ndarray, np.ndarray]], test: pd.DataFrame, new: set
+def answers(
+    model: EFA, larger: EFA, slopes: list[float], test: pd.DataFrame, new: set
 ) -> list[dict[str, Any]]:
     """One row a model: nats and NDCG of first purchases, and how far the model is ahead."""
-    item, group = test["item"].to_numpy(), _codes(test["group"])
-    first = first_times(item, test["item"].isin(new).to_numpy())
-    ours = answers["EFA with attributes"]
-    by = _codes(test["item"])[first]
+    inputs = larger._inputs(test)
+    groups, n_old = inputs.groups, len(model.vocabulary_["item"])
+    item = test["item"].to_numpy()
+    is_first = first_times(item, test["item"].isin(new).to_numpy())
+    number = inputs.spread(np.arange(groups.n_rows).astype(float)).astype(int)
+    first, by = np.zeros(groups.n_rows, dtype=bool), np.zeros(groups.n_rows, dtype=int)
+    first[number], by[number] = is_first, _codes(test["item"])
+    attributes: Any = larger.item_attributes_
+    features, n_items = torch.from_numpy(attributes.features).float(), len(attributes.features)
+    like, of_new = attributes.sources, features[n_old:]
+    taste = of_new @ torch.from_numpy(attributes.taste).float().T
+    genre = of_genre(attributes, like, of_new)
+    log_count = torch.from_numpy(np.log(attributes.count[n_old:])).float()
+    assert groups.item is not None
+    context_of = _contexts_by_row(groups, n_items)
+    pieces, shares, all_nats = [], [], []
+    for rows, nats in item_log_probs(larger.members_, groups):
+        own = groups.item[rows].astype(np.int64)
+        shares.append(np.exp(nats[:, n_old:]).sum(1))
+        all_nats.append(nats[np.arange(len(own)), own])
+        chosen = np.flatnonzero(first[rows])
+        if not len(chosen):
+            continue
+        ours, context = torch.from_numpy(nats[chosen]), context_of(rows[chosen])
+        allowed = torch.where(context[:, n_old:] > 0, -torch.inf, 0.0)
+        given = [
+            genre.expand_as(allowed),
+            log_count.expand_as(allowed),
+            content_knn(features, of_new, context),
+            linear(features, taste, context),
+        ]
+        share = ours[:, n_old:].logsumexp(1, keepdim=True)
+        scores = {OURS: ours}
+        for rival, slope, score in zip(RIVALS, slopes, given, strict=True):
+            among = (slope * score + allowed).double().log_softmax(1)
+            scores[rival] = torch.cat([ours[:, :n_old], among + share], 1)
+        pieces.append((by[rows[chosen]], own[chosen], scores))
+    truth = test["item"].isin(new).mean()
+    share = {"share_of_new": float(np.concatenate(shares).mean()), "true_share": float(truth)}
+    share["all_nats"] = float(np.concatenate(all_nats).mean())
+    return [share | row for row in _rows(pieces, n_old)]
+
+
+def _contexts_by_row(groups: Groups, n_items: int) -> Callable[[np.ndarray], Tensor]:
+    group = np.zeros(groups.n_rows, dtype=np.int64)
+    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+
+    def context_of(rows: np.ndarray) -> Tensor:
+        context = torch.zeros(len(rows), n_items)
+        for number, row in enumerate(rows):
+            held = slice(int(groups.start[group[row]]), int(groups.stop[group[row]]))
+            assert groups.item is not None
+            context[number, torch.from_numpy(groups.item[held].astype(np.int64))] = 1.0
+            context[number, int(groups.item[row])] = 0.0
+        return context
+
+    return context_of
+
+
+def _rows(pieces: list[Any], n_old: int) -> list[dict[str, Any]]:
+    by, item = (np.concatenate([piece[at] for piece in pieces]) for at in (0, 1))
+    figures: dict[str, dict[str, np.ndarray]] = {}
+    for name in (*RIVALS, OURS):
+        eta = torch.cat([piece[2][name] for piece in pieces])
+        among_new = gain_at(ranks(eta[:, n_old:].numpy(), item - n_old), k=K)
+        figures[name] = {
+            "nats": eta.numpy()[np.arange(len(item)), item],
+            f"ndcg@{K}": among_new,
+            f"ndcg@{K}_all": gain_at(ranks(eta.numpy(), item), k=K),
+        }
     rows = []
-    for name, (nats, rank) in answers.items():
-        gain = gain_at(rank[first], k=K)
-        row = {"model": name, "n": int(first.sum()), "nats": float(nats[first].mean())}
-        row |= {f"ndcg@{K}": float(gain.mean()), "all_nats": float(nats.mean())}
-        if name != "EFA with attributes":
-            ahead = ours[0][first] - nats[first]
-            better = gain_at(ours[1][first], k=K) - gain
-            row["nats_ahead"] = list(paired_bootstrap(ahead, by, seed=0))
-            row["ndcg_ahead"] = list(paired_bootstrap(better, by, seed=0))
-            row["all_ahead"] = list(paired_bootstrap(ours[0] - nats, group, seed=0))
+    for name, columns in figures.items():
+        row: dict[str, Any] = {"model": name, "n": len(item)}
+        for column, numbers in columns.items():
+            row[column] = float(numbers.mean())
+            if name != OURS:
+                ahead = figures[OURS][column] - numbers
+                row[f"{column}_ahead"] = list(paired_bootstrap(ahead, by, seed=0))
         rows.append(row)
     return rows
 
@@ -396,41 +369,45 @@ def rows_of(
 def show(rows: list[dict[str, Any]]) -> None:
     """A table of one case."""
     first = rows[0]
-    table = Table(
-        title=f"{first['case']}: {first['n']:,} first purchases of {first['new_items']} new items; "
-        f"{first['old_items']:,} old ones, {first['train_groups']:,} groups"
-    )
-    for header in ("model", "nats", f"NDCG@{K} among new", "EFA ahead, nats", "all items, nats"):
+    kind = "attention" if first["attention"] else "base alone"
+    counts = "{n:,} first purchases of {new_items} new items; {old_items:,} old ones"
+    table = Table(title=f"{first['case']}, {kind}, seed {first['seed']}: " + counts.format(**first))
+    ndcg = f"NDCG@{K}"
+    names = ("model", "nats", "EFA ahead", f"{ndcg} among new", "EFA ahead", f"{ndcg} among all")
+    for header in names:
         table.add_column(header, justify="left" if header == "model" else "right")
     for row in rows:
-        ahead = (
-            "{:+.3f} [{:+.3f}, {:+.3f}]".format(*row["nats_ahead"]) if "nats_ahead" in row else ""
-        )
-        numbers = (f"{row['nats']:.4f}", f"{row[f'ndcg@{K}']:.4f}", ahead, f"{row['all_nats']:.4f}")
-        table.add_row(row["model"], *numbers)
+        ahead = [
+            "{:+.3f} [{:+.3f}, {:+.3f}]".format(*row[name]) if name in row else ""
+            for name in ("nats_ahead", f"ndcg@{K}_ahead")
+        ]
+        numbers = [f"{row[name]:.4f}" for name in ("nats", f"ndcg@{K}", f"ndcg@{K}_all")]
+        table.add_row(row["model"], numbers[0], ahead[0], numbers[1], ahead[1], numbers[2])
     console.print(table)
-    gain = "{:+.4f} [{:+.4f}, {:+.4f}]".format(*first["old_gain"])
-    console.print(
-        f"old items without and with attributes: {first['old_nats_without_attributes']:.4f}, "
-        f"{first['old_nats']:.4f} ({gain}); CPU s {first['cpu_seconds']}; {first['weights']}"
-    )
+    if "old_gain" in first:
+        gain = "{:+.4f} [{:+.4f}, {:+.4f}]".format(*first["old_gain"])
+        console.print(f"attributes add to the nats of old items {gain}")
+    shares = "share of new items {share_of_new:.3f}, in the data {true_share:.3f}"
+    console.print(shares.format(**first) + f"; CPU s {first['cpu_seconds']}; {first['weights']}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=CASES, action="append", help="one case, or several")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--base-alone", action="store_true", help="with attention='none'")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--out", type=Path, help="where to keep the figures")
     arguments = parser.parse_args()
-    options: dict[str, Any] = {"attention": "none"} if arguments.base_alone else {"ensemble": 1}
+    cases = arguments.only or CASES
+    runs = [(name, False) for name in cases]
+    runs += [(name, True) for name in cases if name in WITH_ATTENTION]
     rows = []
-    for name in arguments.only or CASES:
-        measured = measure(name, seed=arguments.seed, options=options)
-        show(measured)
-        rows += measured
-    if arguments.out:
-        write_kept(arguments.out, rows, seed=arguments.seed, options=options)
+    for name, attention in runs:
+        for seed in arguments.seeds:
+            measured = measure(name, seed=seed, attention=attention)
+            show(measured)
+            rows += measured
+            if arguments.out:
+                write_kept(arguments.out, rows)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Items by their attributes: laws of models that take in items never seen."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -7,15 +8,20 @@ import pandas as pd
 import pytest
 import torch
 
-from exfam import EFA, load
+from exfam import EFA, cli, load
+from exfam.catalog.ranking import all_log_probs
 from exfam.checks import DataError, ExfamError, ExfamWarning, UnknownItemError
+from exfam.efa.attributes import new_in_ridge
 from exfam.efa.attributes.coding import FeatureCoding
 from exfam.efa.attributes.item_attributes import ItemAttributes
 from exfam.efa.attributes.item_table import read_item_table
 from exfam.efa.attributes.likeness import CountLine, like_items
 from exfam.efa.attributes.new_in_ridge import NewItems, with_new_items, without_items
+from exfam.efa.attributes.weigh_new import first_occurrences
 from exfam.efa.base.fit_ridge import fit_ridge_items
+from exfam.efa.networks.new_items import NewItemTerms, WithNewItems
 from exfam.groups import Groups
+from exfam.likelihoods.two_part import HardExclusion
 
 COLUMNS = {"group": "basket", "item": "product"}
 SMALL = {
@@ -32,6 +38,7 @@ KINDS = {
     "corrected": {"n_sampled_items": 5},
     "tied": {"base": "none", "tie": "reflection"},
     "causal": {"base": "none", "direction": "causal", "order": "rows"},
+    "causal with a base": {"direction": "causal", "order": "rows"},
 }
 N_OLD, N_NEW, N_THEMES = 18, 4, 3
 
@@ -161,9 +168,8 @@ def test_without_attributes_the_fit_is_the_same():
 def test_a_base_goes_on_with_groups_of_new_items(alone):
     larger = alone.with_items(attributes(NEW))
     before = larger.score(TEST)
-    assert larger.partial_fit(TEST).score(TEST) > before
-    count = larger.members_[0].item_part.base.count
-    assert float(count[N_OLD:].sum()) > TEST["product"].isin(attributes(NEW)["product"]).sum()
+    larger.partial_fit(themes(200, np.arange(N_OLD + N_NEW), seed=2))
+    assert larger.score(TEST) > before + 0.05
     with pytest.raises(UnknownItemError, match="or add them by with_items first"):
         alone.partial_fit(TEST)
 
@@ -179,15 +185,12 @@ def test_a_base_without_items_is_one_that_was_fitted_without_them():
     assert part.row.tolist() == [0, -1, 1, 2, -1]
 
 
-# No attributes of contexts.
-NOTHING = (torch.zeros(1, 1), torch.zeros(6, 1))
-
-
-def test_an_item_that_is_like_one_other_has_its_scores():
+def test_an_item_that_is_like_one_other_has_its_scores(monkeypatch):
+    monkeypatch.setattr(new_in_ridge, "STRENGTH", 1.0)
     groups = Groups(start=[0, 3, 6, 8], stop=[3, 6, 8, 11], item=[0, 1, 2, 1, 2, 3, 0, 3, 0, 2, 4])
     base = fit_ridge_items(groups, 5, support="none")
     share = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
-    new = NewItems(np.array([5]), share, np.array([float(base.count[2])]), np.zeros(1), *NOTHING)
+    new = NewItems(np.array([5]), share, np.array([float(base.count[2])]))
     larger = with_new_items(base, new, n_items=6)
     weights = -larger.precision / larger.precision.diagonal()
     others = [0, 1, 3, 4]
@@ -283,6 +286,7 @@ REFUSED = {
         product=[f"x{k}" for k in range(len(table))]
     ),
     "`item_attributes` must be a pandas or polars frame": lambda table: 3,
+    "`item_attributes` must have at least one row, got none": lambda table: table[:0],
 }
 
 
@@ -318,9 +322,6 @@ def test_models_of_other_kinds_are_refused():
     with_value = TRAIN.assign(stars=1.0)
     with pytest.raises(ExfamError, match="`item_attributes` must come with items alone"):
         EFA(**SMALL, value="stars").fit(with_value, item_attributes=attributes(OLD))
-    with pytest.raises(ExfamError, match="must come with direction='bidirectional' or base='none'"):
-        causal = EFA(**SMALL, direction="causal", order="rows")
-        causal.fit(TRAIN, item_attributes=attributes(OLD))
 
 
 def test_attributes_are_saved_as_they_are(alone):
@@ -333,22 +334,85 @@ def test_attributes_are_saved_as_they_are(alone):
         np.testing.assert_array_equal(again.features, held.features)
 
 
-def test_what_attributes_of_a_context_add_does_not_see_the_element_itself():
-    groups = Groups(start=[0, 3, 6, 8], stop=[3, 6, 8, 11], item=[0, 1, 2, 1, 2, 3, 0, 3, 0, 2, 4])
-    base = fit_ridge_items(groups, 5, support="none")
-    random = torch.Generator().manual_seed(0)
-    taste, features = (torch.randn(n, 3, generator=random) for n in (1, 6))
-    share = np.full((1, 6), 0.2)
-    new = NewItems(np.array([5]), share, np.ones(1), np.array([0.3]), taste, features)
-    larger, every = with_new_items(base, new, n_items=6), torch.arange(6)
-    outputs = []
-    for last in (2, 4):
-        batch = Groups(start=[0], stop=[3], item=[0, 1, last]).pad(np.array([0]))
-        where = batch.target.nonzero(as_tuple=True)
-        outputs.append(larger.outputs(batch, where, every))
-        own = larger.own(batch, where, torch.tensor([5, 5, 5]))
-        torch.testing.assert_close(own, outputs[-1][:, 5])
-    torch.testing.assert_close(outputs[0][2], outputs[1][2])
-    assert not torch.allclose(outputs[0][0, 5], outputs[1][0, 5])
-    mean = larger.new(batch, where, every)[2, 5] - 0.3
-    torch.testing.assert_close(mean, features[:2].mean(0) @ taste[0])
+def test_new_items_do_not_see_the_element_itself(fitted):
+    larger = fitted.with_items(attributes(NEW))
+    one = pd.DataFrame({"basket": ["b"] * 4, "product": ["p00", "p19", "p03", "p06"]})
+    for changed in ("p18", "p07"):
+        other = one.assign(product=[*one["product"][:3], changed])
+        last = [larger.predict_proba(frame)[3] for frame in (one, other)]
+        np.testing.assert_allclose(*last, rtol=1e-4)
+    visible = one.assign(product=["p01", *one["product"][1:]])
+    assert np.abs(larger.predict_proba(visible)[3] - last[0])[N_OLD:].max() > 1e-4
+
+
+def test_outputs_kept_as_factors_are_those_of_all_items(fitted):
+    member = fitted.with_items(attributes(NEW)).members_[0]
+    groups = fitted.with_items(attributes(NEW))._inputs(TEST).groups
+    batch = groups.pad(np.arange(5))
+    where = batch.target.nonzero(as_tuple=True)
+    with torch.no_grad():
+        dense = member.item_log_probs(batch)[where]
+        factors = all_log_probs(member.choice(batch, where))
+    seen = torch.isneginf(dense)
+    torch.testing.assert_close(factors.masked_fill(seen, 0), dense.masked_fill(seen, 0))
+    assert (factors[seen] < -1e4).all()
+
+
+def test_new_items_have_their_share_where_nothing_else_is_left():
+    terms = NewItemTerms(
+        torch.randn(4, 2, generator=torch.Generator().manual_seed(0)),
+        shift=torch.zeros(2),
+        taste=torch.zeros(2, 3),
+        nearest=torch.full((2,), 0.5),
+        log_odds=float(np.log(0.25)),
+    )
+    support = WithNewItems(HardExclusion(), terms)
+    batch = Groups(start=[0], stop=[3], item=[0, 1, 2]).pad(np.array([0]))
+    chance = support(torch.zeros(1, 3, 4), batch, "bidirectional").softmax(-1)[0]
+    torch.testing.assert_close(chance[0], torch.tensor([0.8, 0, 0, 0.2]))
+    torch.testing.assert_close(chance[2, 2:].sum(), torch.tensor(1.0))
+    assert not chance[2, :2].any()
+
+
+def test_first_times_are_counted_over_batches():
+    counted = torch.zeros(2, dtype=torch.int64)
+    code = torch.tensor([[0, 0, -1, 1], [0, 0, 0, 0]])
+    row, position = first_occurrences(code, counted)
+    assert len(row) == 7 and (code[row, position] >= 0).all()
+    row, position = first_occurrences(code, counted)
+    assert [int((code[row, position] == number).sum()) for number in (0, 1)] == [4, 1]
+    assert counted.tolist() == [12, 2]
+
+
+def test_sales_of_added_items_count_the_more_the_more_there_are(alone):
+    larger = alone.with_items(attributes(NEW))
+    few, many = (themes(n, np.arange(N_OLD + N_NEW), seed=4) for n in (5, 100))
+    held = [
+        alone.with_items(attributes(NEW)).partial_fit(some).item_attributes_.history()
+        for some in (few, many)
+    ]
+    assert not larger.item_attributes_.history().any()
+    assert (held[0] <= held[1]).all() and (held[1] > 0.2).all()
+
+
+def test_files_of_attributes_on_the_command_line(tmp_path, capfd):
+    for name, frame in {
+        "baskets": TRAIN,
+        "old": attributes(OLD),
+        "new": attributes(NEW),
+        "mine": pd.DataFrame({"basket": ["mine"] * 2, "product": ["p00", "p18"]}),
+    }.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    fit = ["fit", "baskets.csv", "--group", "basket", "--item", "product", "--attention", "none"]
+    recommend = ["recommend", "model", "mine.csv", "-k", "30", "--format", "csv"]
+    with contextlib.chdir(tmp_path):
+        assert cli.main([*fit, "--item-attributes", "old.csv", "-o", "model"]) == 0
+        capfd.readouterr()
+        assert cli.main([*recommend, "--new-items", "new.csv"]) == 0
+        listed = capfd.readouterr().out
+        assert "p19" in listed and "p18" not in listed
+        marginal = ["fit", "baskets.csv", "--model", "popularity", *fit[2:6], "-o", "popularity"]
+        assert cli.main(marginal) == 0
+        capfd.readouterr()
+        assert cli.main(["recommend", "popularity", *recommend[2:], "--new-items", "new.csv"]) == 2
+    assert "`--new-items` needs a model that knows items by their attrib" in capfd.readouterr().err

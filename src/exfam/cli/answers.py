@@ -73,12 +73,23 @@ def _respond(command: str, chosen: Any) -> Any:
 
     model = open_model(chosen)
     sort = sort_of(model, command, chosen)
+    if getattr(chosen, "new_items", None) is not None:
+        model = _with_items(model, chosen.new_items)
     data, description = sort.read(model, chosen, file=chosen.file)
     columns, lines = sort.answers[command](model, data, chosen)
     if command == "score" and sort.comparison is not None:
         lines += _comparison(sort, model, data, chosen)
     note(*filter(None, [description, *lines]))
     return columns
+
+
+def _with_items(model: Any, file: str) -> Any:
+    if not hasattr(model, "with_items"):
+        raise ExfamError(
+            f"`--new-items` needs a model that knows items by their attributes, got a "
+            f"{type(model).__name__}. Fit one with exfam fit --item-attributes FILE."
+        )
+    return model.with_items(file)
 
 
 def _comparison(sort: Any, model: Any, data: Any, chosen: Any) -> list[str]:
@@ -197,6 +208,12 @@ RECOMMEND = Form(
             "(default: all)",
             metavar="LABEL",
             many=True,
+        ),
+        Option(
+            "new_items",
+            text,
+            "items that the fit lacked, with the columns of its --item-attributes",
+            metavar="FILE",
         ),
     ],
     answers=lambda chosen: _respond("recommend", chosen),

@@ -101,6 +101,12 @@ _CHECKPOINT = Option(
     "checkpoint", text, "a folder from which a fit that was killed goes on when repeated",
     metavar="FOLDER",
 )  # fmt: skip
+_ITEM_ATTRIBUTES = Option(
+    "item_attributes", text,
+    "a file with a row for each item: its label in the --item column, and what is known of it; "
+    "exfam recommend --new-items then takes further items",
+    metavar="FILE",
+)  # fmt: skip
 _RESPONSE = Option(
     "response", column, "the column to predict from the others", metavar="COLUMN", required=True
 )
@@ -162,6 +168,7 @@ def _form(
             _CHECKPOINT,
             OVERWRITE,
             *reading,
+            *([_ITEM_ATTRIBUTES] if model == "efa" else ()),
             choice("format", TABLE_FORMATS, "of the table on stdout (default table)"),
             *(of_tables if models[model].reads in ("tables", "communities") else ()),
             *estimator_options(model),

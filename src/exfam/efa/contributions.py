@@ -173,6 +173,7 @@ def _of_base(
     correction = (eta.state * eta.vectors[item]).sum(-1)
     if eta.bias is not None:
         correction = correction + eta.bias[item]
+    gate = part.weights()[1]
     columns = (
         element,
         item,
@@ -182,7 +183,7 @@ def _of_base(
         torch.cat([added[row, position], without]),
         without + added.nansum(1),
         part.offset(batch, where).own(item),
-        correction * part.gate,
+        correction * (gate[item] if gate.dim() else gate),
     )
     return [column.cpu().numpy() for column in columns]
 

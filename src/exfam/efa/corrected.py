@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from exfam.efa.attributes.item_attributes import ItemAttributes
-from exfam.efa.attributes.taste import fit_taste
-from exfam.efa.attributes.weigh_new import weigh_new_items
+from exfam.efa.attributes.weigh_new import set_new_weights
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
@@ -61,6 +59,8 @@ def fit_without_base(
 ) -> CorrectedFit:
     """Members without bases; as `fit_corrected` otherwise."""
     members, histories = train(estimator, plan, settings, **training)
+    if plan.attributes is not None:
+        set_new_weights(estimator, members[0], plan)
     parts = [Judged.of(members, plan.train, plan.validation, weight=plan.weight)]
     return CorrectedFit(members, histories, Gains(columns=_given_earlier(estimator, parts)))
 
@@ -102,7 +102,7 @@ def fit_corrected(
         for column in fold.value_bases:
             column.kept = None
     if plan.attributes is not None:
-        _weigh_new(estimator, folds[0], plan.attributes)
+        set_new_weights(estimator, folds[0].members[0], folds[0].plan)
     members = [member for fold in folds for member in fold.members]
     parts: list[Any] = [member.item_part for member in members if plan.items]
     for part in parts:
@@ -150,17 +150,6 @@ def _fit_fold(
     if plan.items:
         starts["kept"].forget_training()
     return _Fold(plan, trained.train, base, value_bases, members, histories)
-
-
-def _weigh_new(estimator: Any, fold: _Fold, attributes: ItemAttributes) -> None:
-    """Choose how items without history are scored, by the groups that the fold held out."""
-    if fold.plan.validation is None:
-        return
-    member, seed = fold.members[0], int(estimator.seed)
-    taste = fit_taste(fold.plan.train, attributes.features, seed=seed)
-    attributes = replace(attributes, taste=taste)
-    weights = weigh_new_items(member, fold.plan.validation, attributes, seed=seed)
-    estimator.item_attributes_ = replace(attributes, weights=weights)
 
 
 def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gains:

@@ -1,29 +1,28 @@
 """The EFA estimator: exponential family attention over groups."""
 
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from exfam.attention import SCORE_KERNELS
-from exfam.checks import ExfamError, UnknownItemError
+from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
+from exfam.efa.attributes.enlarge import set_new_items
 from exfam.efa.attributes.estimator import AttributedEstimator
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.corrected import fit_corrected, fit_without_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
-from exfam.efa.inputs import data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.offset_column import OffsetColumn
 from exfam.efa.plan import FitPlan, check_order, choose_encoding
-from exfam.efa.requests import requests_of
 from exfam.efa.saved_parts import parts_of, starts_of
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
@@ -284,40 +283,6 @@ class EFA(
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(sentence)
 
-    def partial_fit(self, X: Any, y: None = None) -> "EFA":
-        """Take further groups into a base without attention, as if `fit` had had them too.
-
-        What it counts or regresses is then the same as that of all groups; what a search chose (of
-        transitions how they are mixed, of ridge regression the penalties), and the items, stay. A
-        model that is not fitted yet is fitted.
-        Raises ExfamError for models that are more than a base, UnknownItemError for new items.
-        """
-        if not self.__sklearn_is_fitted__():
-            return cast("EFA", self.fit(X))
-        parts: list[Any] = [member.item_part for member in self.members_]
-        if not all(isinstance(part, BasedItems) and part.is_alone for part in parts):
-            raise ExfamError(
-                "`attention` must be 'none' for partial_fit, which only a base of items can do: "
-                f"got {self.parameters_['attention']!r}. Fit with attention='none', or fit anew "
-                "to all groups."
-            )
-        try:
-            groups = self._inputs(X, unknown="error").groups
-        except UnknownItemError as error:
-            found = str(error).partition(" Choose ")[0]
-            advice = "Fit anew, to all groups, for new items, or add them by with_items first."
-            raise UnknownItemError(f"{found} {advice}") from error
-        # Members share a base, unless they were loaded.
-        for base in {id(part.base): part.base for part in parts}.values():
-            base.add(groups)
-        requests_of(self).drop()
-        more = data_counts([groups])
-        for name in ("groups", "elements") if hasattr(self, "data_counts_") else ():
-            self.data_counts_[name] += more[name]
-        if getattr(self, "seen_", None) is not None:
-            self.seen_ = self.seen_.with_groups(groups)
-        return self
-
     def _check_base(self, plan: FitPlan) -> None:
         lacks = self.base == "none" or (plan.values and not has_value_base(plan))
         if self.attention == "none" and lacks:
@@ -347,6 +312,7 @@ class EFA(
             attribute_items(network, given, generator=generator)
         if isinstance(member.item_part, BasedItems):
             member.item_part.kept = kept
+        set_new_items(member, self.item_attributes_)
         return member
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -61,6 +61,8 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
             unknown=estimator.unknown,
         )
     options = {"validation": held_out, "checkpoint": chosen.checkpoint}
+    if getattr(chosen, "item_attributes", None) is not None:
+        options["item_attributes"] = chosen.item_attributes
     description = f"{chosen.file}: {describe_rows(facts)}"
     return PlannedFit((train,), options, train, held_out, (description,))
 

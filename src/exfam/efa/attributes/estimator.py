@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from exfam.checks import ExfamError
-from exfam.efa.attributes.enlarge import enlarged_member
+from exfam.checks import ExfamError, UnknownItemError
+from exfam.efa.attributes.enlarge import enlarged_member, set_new_items
 from exfam.efa.attributes.item_attributes import ItemAttributes, attributes_of_items, new_table
+from exfam.efa.base.choose import add_to_base
 from exfam.efa.explaining import ExplainingEstimator
+from exfam.efa.inputs import data_counts
+from exfam.efa.networks.based import BasedItems
 from exfam.efa.plan import FitPlan, plan_fit
+from exfam.efa.requests import requests_of
 from exfam.estimator.base import attribute
 from exfam.estimator.record import recorded
 
@@ -65,11 +69,6 @@ class AttributedEstimator(ExplainingEstimator, ABC):
                 "`item_attributes` must come with items alone, got data with "
                 f"{'values' if plan.values else 'no items'}. Fit with parts='items'."
             )
-        if self.base != "none" and self.direction == "causal":
-            raise ExfamError(
-                "`item_attributes` must come with direction='bidirectional' or base='none', got a "
-                "causal model with a base: transitions do not know items by their attributes."
-            )
         groups = plan.groups.with_(vocabulary=plan.vocabulary)
         found = attributes_of_items(source, groups, item=self.item, dialect=self.dialect)
         return replace(plan, attributes=found)
@@ -114,9 +113,9 @@ class AttributedEstimator(ExplainingEstimator, ABC):
         larger.schema_ = replace(self.schema_, n_items=n_items)
         larger.item_attributes_ = attributes.enlarged(features, new.count)
         build = partial(larger._build_by, generator=torch.Generator().manual_seed(0))
-        larger.members_ = [
-            enlarged_member(member, build, attributes, new) for member in self.members_
-        ]
+        larger.members_ = [enlarged_member(member, build, new) for member in self.members_]
+        for member in larger.members_:
+            set_new_items(member, larger.item_attributes_)
         if hasattr(self, "data_counts_"):
             larger.data_counts_ = self.data_counts_ | {"items": n_items}
         larger._begin_requests()
@@ -125,6 +124,44 @@ class AttributedEstimator(ExplainingEstimator, ABC):
     def _build_by(self, base: Any, generator: torch.Generator) -> Any:
         """A member with this base of items."""
         return self._build(generator, items=True, values=False, base=base)  # type: ignore[call-arg]
+
+    def partial_fit(self, X: Any, y: None = None) -> "AttributedEstimator":
+        """Take further groups into a base without attention, as if `fit` had had them too.
+
+        What it counts or regresses is then the same as that of all groups; how transitions are
+        mixed, the penalties of ridge regression, and the items, stay; how its scores become
+        probabilities is fitted to the further groups. A model that is not fitted yet is fitted.
+        Raises ExfamError for models that are more than a base, UnknownItemError for new items.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X)
+        parts: list[Any] = [member.item_part for member in self.members_]
+        if not all(isinstance(part, BasedItems) and part.is_alone for part in parts):
+            raise ExfamError(
+                "`attention` must be 'none' for partial_fit, which only a base of items can do: "
+                f"got {self.parameters_['attention']!r}. Fit with attention='none', or fit anew "
+                "to all groups."
+            )
+        try:
+            groups = self._inputs(X, unknown="error").groups
+        except UnknownItemError as error:
+            found = str(error).partition(" Choose ")[0]
+            advice = "Fit anew, to all groups, for new items, or add them by with_items first."
+            raise UnknownItemError(f"{found} {advice}") from error
+        # Members share a base, unless they were loaded.
+        for base in {id(part.base): part.base for part in parts}.values():
+            add_to_base(base, groups, support=self.support_, seed=int(self.seed))
+        if self.item_attributes_ is not None:
+            self.item_attributes_ = self.item_attributes_.with_groups(groups)
+            for member in self.members_:
+                set_new_items(member, self.item_attributes_)
+        requests_of(self).drop()
+        more = data_counts([groups])
+        for name in ("groups", "elements") if hasattr(self, "data_counts_") else ():
+            self.data_counts_[name] += more[name]
+        if getattr(self, "seen_", None) is not None:
+            self.seen_ = self.seen_.with_groups(groups)
+        return self
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()

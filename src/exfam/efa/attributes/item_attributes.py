@@ -16,30 +16,39 @@ from exfam.efa.attributes.coding import FeatureCoding
 from exfam.efa.attributes.item_table import by_label, read_item_table
 from exfam.efa.attributes.likeness import CountLine, like_items
 from exfam.efa.attributes.new_in_ridge import NewItems
-from exfam.efa.attributes.taste import with_one
 from exfam.efa.networks.attributed import HALF_OWN, ItemFeatures
+from exfam.efa.networks.new_items import NewItemTerms
 from exfam.groups import Groups
 
 ARGUMENT = "item_attributes"
+# What arrays are called in a folder.
+_ARRAYS = {
+    "features": "item_features",
+    "seen": "items_seen",
+    "count": "item_counts",
+    "is_own": "items_of_fit",
+    "taste": "item_taste",
+    "sold": "items_sold",
+}
+# Times that an added item came at which these count half.
+_HALF_SOLD = 20.0
 
 
 @dataclass(frozen=True)
 class NewItemWeights:
-    """How items without history are scored, chosen by items that the base did not see.
+    """How scores of items without history are mixed, chosen by items that a base did not see.
 
-    `width`: how near those items are that a new one is like; `strength`: of the scores that it has
-    by them; `taste`: of what attributes of the context say; `popularity`: what the logarithm of
-    their expected counts adds to their outputs by the base, and `shift` beside these; `network`:
-    the share of what attention says by its attributes; `network_shift`: what is added to that.
+    `width`: how near those items are that a new one is like; `base`, `network`: of the outputs of
+    these two; `popularity`: of the logarithm of expected counts; `nearest`: of how near the items
+    of the context are; `taste`: of what their attributes say.
     """
 
-    width: float = 0.35
-    strength: float = 0.75
-    taste: float = 0.0
+    width: float = 0.2
+    base: float = 0.3
+    network: float = 0.5
     popularity: float = 0.0
-    shift: float = 0.0
-    network: float = 1.0
-    network_shift: float = 0.0
+    nearest: float = 0.4
+    taste: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,8 @@ class ItemAttributes:
     """Features of a catalog's items, which of them a fit has seen with attributes, and how often.
 
     `count`: of elements; of items that were added, what is expected. `is_own`: the items of the
-    fit, which have vectors of their own too. `taste`: see `fit_taste`.
+    fit, which have vectors of their own too; they come first. `taste`: see `fit_taste`. `sold`:
+    how often added items came in groups since, of so many elements in all, the last number.
     """
 
     coding: FeatureCoding
@@ -56,6 +66,7 @@ class ItemAttributes:
     count: Float[np.ndarray, "items"]
     is_own: Bool[np.ndarray, "items"]
     taste: Float[np.ndarray, "terms features"]
+    sold: Float[np.ndarray, "new_and_all"]
     weights: NewItemWeights = NewItemWeights()
 
     @property
@@ -81,23 +92,44 @@ class ItemAttributes:
 
         Those they may be like, and whose counts say how popular attributes make an item.
         """
-        share, every = np.zeros((len(codes), n_items)), np.zeros((n_items, features.shape[1]))
-        every[: len(self.features)] = self.features
-        every[codes] = features
-        near = like_items(features, self.features, like, width=self.weights.width)
-        share[:, : len(like)] = near
-        line = CountLine.of(self.features[like], np.log(self.count[like] + 0.5))
-        log_count = line.at(features)
-        usual = log_count - np.log(self.count[like] + 0.5).mean()
-        return NewItems(
-            codes,
-            share,
-            np.exp(log_count),
-            shift=self.weights.shift + self.weights.popularity * usual,
-            taste=torch.from_numpy(self.weights.taste * features @ self.taste.T).float(),
-            features=with_one(every),
-            strength=self.weights.strength,
+        share = np.zeros((len(codes), n_items))
+        share[:, : len(like)] = like_items(features, self.features, like, width=self.weights.width)
+        return NewItems(codes, share, np.exp(self.line(like).at(features)))
+
+    def line(self, like: Bool[np.ndarray, "items"]) -> CountLine:
+        """Log counts by attributes, of these items."""
+        return CountLine.of(self.features[like], np.log(self.count[like] + 0.5))
+
+    def terms(self, part: Any) -> NewItemTerms | None:
+        """What scores of the added items are made of, beside a part's; None if there are none.
+
+        All of them together are as probable as so many old ones, more or less by what attributes
+        say of popularity, and by how often they came of how often they were due.
+        """
+        weights, n_old = self.weights, int(self.is_own.sum())
+        if n_old == len(self.features):
+            return None
+        like, features = self.sources, torch.from_numpy(self.features).float()
+        log_count = np.log(self.count[n_old:])
+        usual = np.exp(self.line(like).at(self.features[like])).mean()
+        odds = np.exp(log_count).sum() / (usual * n_old)
+        sold, elements = self.sold[:-1], self.sold[-1]
+        due = elements * odds / (1 + odds)
+        is_guess = torch.from_numpy(1 - self.history()).float()
+        popularity = log_count - np.log(self.count[like] + 0.5).mean()
+        taste = torch.from_numpy(weights.taste * self.features[n_old:] @ self.taste.T).float()
+        return NewItemTerms(
+            features,
+            shift=is_guess * torch.from_numpy(weights.popularity * popularity).float(),
+            taste=is_guess[:, None] * taste,
+            nearest=is_guess * weights.nearest,
+            log_odds=float(np.log(odds * (len(sold) + sold.sum()) / (len(sold) + due))),
+            own=1.0 if hasattr(part, "base") else weights.network,
         )
+
+    def history(self) -> Float[np.ndarray, "new"]:
+        """Of the added items, how much what came of them counts beside what attributes say."""
+        return self.sold[:-1] / (self.sold[:-1] + _HALF_SOLD)
 
     def enlarged(
         self, features: Float[np.ndarray, "new features"], count: Float[np.ndarray, "new"]
@@ -109,7 +141,14 @@ class ItemAttributes:
             seen=np.append(self.seen, np.zeros(len(count), dtype=bool)),
             count=np.append(self.count, count),
             is_own=np.append(self.is_own, np.zeros(len(count), dtype=bool)),
+            sold=np.concatenate([self.sold[:-1], np.zeros(len(count)), self.sold[-1:]]),
         )
+
+    def with_groups(self, groups: Groups) -> "ItemAttributes":
+        """With what came of the added items in further groups."""
+        count = _counts(groups, len(self.features))
+        more = np.append(count[~self.is_own], count.sum())
+        return replace(self, sold=self.sold + more)
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON, beside `arrays`."""
@@ -117,24 +156,16 @@ class ItemAttributes:
 
     def arrays(self) -> dict[str, torch.Tensor]:
         """What is no JSON."""
-        return {
-            "item_features": torch.from_numpy(self.features),
-            "items_seen": torch.from_numpy(self.seen),
-            "item_counts": torch.from_numpy(self.count),
-            "items_of_fit": torch.from_numpy(self.is_own),
-            "item_taste": torch.from_numpy(self.taste),
-        }
+        return {name: torch.from_numpy(getattr(self, field)) for field, name in _ARRAYS.items()}
 
     @classmethod
     def from_config(
         cls, config: Mapping[str, Any], arrays: Mapping[str, torch.Tensor]
     ) -> "ItemAttributes":
         """What `to_config` and `arrays` gave."""
-        names = ("item_features", "items_seen", "item_counts", "items_of_fit", "item_taste")
+        numbers = {field: arrays[name].numpy() for field, name in _ARRAYS.items()}
         weights = with_types(NewItemWeights(**config["weights"]))
-        coding = FeatureCoding.from_config(config["coding"])
-        features, seen, count, is_own, taste = (arrays[name].numpy() for name in names)
-        return cls(coding, features, seen, count, is_own, taste, weights)
+        return cls(FeatureCoding.from_config(config["coding"]), **numbers, weights=weights)
 
 
 def attributes_of_items(
@@ -171,7 +202,9 @@ def attributes_of_items(
         )
     is_own = np.ones(len(labels), dtype=bool)
     taste = np.zeros((features.shape[1] + 1, features.shape[1]))
-    return ItemAttributes(coding, features, seen, _counts(groups, len(labels)), is_own, taste)
+    return ItemAttributes(
+        coding, features, seen, _counts(groups, len(labels)), is_own, taste, np.zeros(1)
+    )
 
 
 def _counts(groups: Groups, n_items: int) -> Float[np.ndarray, "items"]:

@@ -62,7 +62,11 @@ def read_item_table(
             "items without history are known by."
         )
     parts = [Part("item", key), *(Part("attributes", name) for name in attributes)]
-    opened = open_columns(source, parts, vocabulary={"item": labels}, options=options)
+    try:
+        opened = open_columns(source, parts, vocabulary={"item": labels}, options=options)
+    except DataError as error:
+        # What reads data of all kinds calls them by that name.
+        raise DataError(str(error).replace("`data` ", f"`{argument}` ", 1)) from error
     table = ItemTable(
         opened.arrays[parts[0]].to_pylist(),
         {part.name: _cells(opened.arrays[part], argument, part.name) for part in parts[1:]},

@@ -19,28 +19,23 @@ import scipy.sparse
 import torch
 from jaxtyping import Float, Int64
 
-from exfam.efa.base.new_terms import NewItemTerms
 from exfam.efa.base.ridge import RidgeItems, precision_dtype
 
 _LEAST = 1e-9
+# What scores of new items and those from them are multiplied by: they are guesses.
+STRENGTH = 0.6
 
 
 @dataclass(frozen=True, eq=False)
 class NewItems:
     """Items to be taken in: their codes, the shares of old items, and how often they would occur.
 
-    `share`: of codes of the enlarged catalog, 0 for the new items themselves; `strength`: what
-    their scores and those from them are multiplied by; `shift`, and `taste` times
-    the mean `features` of the context: what is added to their outputs.
+    `share`: of codes of the enlarged catalog, 0 for the new items themselves.
     """
 
     codes: Int64[np.ndarray, "new"]
     share: Float[np.ndarray, "new items"]
     count: Float[np.ndarray, "new"]
-    shift: Float[np.ndarray, "new"]
-    taste: Float[torch.Tensor, "new terms"]
-    features: Float[torch.Tensor, "items terms"]
-    strength: float = 1.0
 
 
 def without_items(base: RidgeItems, hidden: Int64[np.ndarray, "hidden"]) -> RidgeItems:
@@ -70,22 +65,14 @@ def with_new_items(base: RidgeItems, new: NewItems, *, n_items: int) -> RidgeIte
     cross, diagonal = _like_old_ones(base, share, new.count / np.maximum(mean_count, _LEAST))
     enlarged = torch.zeros(n_old + len(new.codes), n_old + len(new.codes))
     enlarged[:n_old, :n_old] = base.precision.cpu()
-    enlarged[n_old:] = torch.from_numpy(new.strength * cross).float()
+    enlarged[n_old:] = torch.from_numpy(STRENGTH * cross).float()
     enlarged[:n_old, n_old:] = enlarged[n_old:, :n_old].T
     enlarged.diagonal()[n_old:] = torch.from_numpy(diagonal).float()
     row[new.codes] = n_old + np.arange(len(new.codes))
     count[new.codes] = torch.from_numpy(new.count).float()
     larger = _ridge(base, enlarged, row, count)
-    terms = NewItemTerms.empty(n_items, new.features.shape[1])
-    if base.new is not None:
-        for name in ("is_new", "shift", "taste"):
-            terms.get_buffer(name)[: base.n_items] = base.new.get_buffer(name).cpu()
-    terms.features.copy_(new.features)
-    terms.is_new[new.codes] = True
-    terms.shift[new.codes] = torch.from_numpy(new.shift).float()
-    terms.taste[new.codes] = new.taste
-    larger.new = terms
-    return larger.to(base.precision.device)
+    larger.n_counted = base.n_counted
+    return larger
 
 
 def _like_old_ones(

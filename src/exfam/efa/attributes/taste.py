@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.efa.base.new_terms import mean_features
+from exfam.efa.networks.new_items import mean_of_others
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 
@@ -15,18 +15,12 @@ _TARGETS, _OUTPUTS, _STEPS, _RATE = 20_000, 2_000_000, 200, 0.02
 _HOLD = 1e-4
 
 
-def with_one(features: Float[np.ndarray, "items features"]) -> Float[Tensor, "items terms"]:
-    """Features after a 1, which stands for contexts of any kind."""
-    ones = np.ones((len(features), 1))
-    return torch.from_numpy(np.concatenate([ones, features], axis=1)).float()
-
-
 def fit_taste(
-    groups: Groups, features: Float[np.ndarray, "items features"], *, seed: int
+    groups: Groups, features: Float[np.ndarray, "items features"], *, causal: bool, seed: int
 ) -> Float[np.ndarray, "terms features"]:
     """W of p(j | context) ~ exp(x_j . W'(1, mean x of the context)), by Adam on some targets."""
     items = torch.from_numpy(features).float()
-    profile, item = _targets(groups, with_one(features), seed=seed)
+    profile, item = _targets(groups, items, causal=causal, seed=seed)
     taste = torch.zeros(profile.shape[1], items.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([taste], lr=_RATE)
     generator = torch.Generator().manual_seed(seed)
@@ -44,9 +38,9 @@ def fit_taste(
 
 
 def _targets(
-    groups: Groups, features: Float[Tensor, "items terms"], *, seed: int
+    groups: Groups, features: Float[Tensor, "items features"], *, causal: bool, seed: int
 ) -> tuple[Float[Tensor, "targets terms"], Tensor]:
-    """Profiles of the contexts of some targets, and their items."""
+    """Profiles of the contexts of some targets, after a 1, and their items."""
     order = np.random.default_rng([seed, 12]).permutation(len(groups))
     n = int(np.searchsorted(np.cumsum(groups.lengths[order]), _TARGETS)) + 1
     some = groups[np.sort(order[:n])]
@@ -54,7 +48,10 @@ def _targets(
     for index in sequential_batches(some, max_tokens=4_000):
         batch = some.pad(index)
         assert batch.item is not None
-        where = batch.target & (batch.item >= 0)
-        profiles.append(mean_features(batch, features)[where])
+        known = batch.present & (batch.item >= 0)
+        mean = mean_of_others(features[batch.item.clamp_min(0)], known, causal=causal)
+        where = batch.target & known
+        profiles.append(mean[where])
         items.append(batch.item[where].long())
-    return torch.cat(profiles), torch.cat(items)
+    profile = torch.cat(profiles)
+    return torch.cat([torch.ones(len(profile), 1), profile], 1), torch.cat(items)

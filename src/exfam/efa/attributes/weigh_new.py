@@ -1,177 +1,252 @@
-"""How to score items without history: some are hidden from the base, and scored as new ones."""
+"""How to score items without history: some are hidden from the base, and scored as new ones.
+
+Which of the hidden items comes is what is weighed, by their first ten times in the groups that
+were held out: an item is new for no longer, and few popular ones would decide alone.
+"""
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from exfam.efa.attributes.enlarge import biases_like
 from exfam.efa.attributes.item_attributes import ItemAttributes, NewItemWeights
 from exfam.efa.attributes.new_in_ridge import NewItems, with_new_items, without_items
-from exfam.efa.base.ridge import RidgeItems
-from exfam.efa.gate import ItemOutputs, item_outputs
-from exfam.efa.networks.based import BasedItems, NoCorrection
-from exfam.groups import Groups
+from exfam.efa.attributes.taste import fit_taste
+from exfam.efa.base.scoring import Tile, fit_numbers
+from exfam.efa.gate import MOST_OUTPUTS
+from exfam.efa.networks.based import BasedItems, network_of
+from exfam.efa.networks.new_items import mean_of_others, nearness
+from exfam.groups import Batch, Groups
+from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 
-# Items are hidden in parts, of which so many are scored.
-_PARTS, _SCORED = 5, 3
-# The share of the targets that weigh a correction which each part is scored by.
-_SHARE = 2
-_WIDTHS, _STRENGTHS = (0.1, 0.2, 0.4, 100.0), (0.5, 0.75, 1.0)
-_POPULARITIES, _TASTES = (0.0, 0.3, 0.6), (0.0, 0.25, 0.5, 0.75, 1.0)
-_NETWORKS = (0.0, 0.5, 1.0, 1.5)
-_SHIFTS = np.linspace(-4.0, 4.0, 81)
+# Items are hidden in parts, of which so many are scored, each by so many times that it came.
+_PARTS, _SCORED, _FIRST = 5, 3, 10
+_WIDTHS = (0.1, 0.2, 0.4)
+# Weights are held at the usual ones as by this many nats.
+_HOLD = 2.0
+_NAMES = ("base", "network", "popularity", "nearest", "taste")
+
+Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
 
-class _Part(NamedTuple):
-    """Hidden items, the others, a base without those, and the groups by which they are scored."""
+@dataclass(frozen=True, eq=False)
+class HiddenItems:
+    """Items that are scored as if new: their parts of scores where one of them came, and which.
 
-    hidden: Int64[np.ndarray, "hidden"]
-    like: Bool[np.ndarray, "items"]
-    base: RidgeItems
-    groups: Groups
-    seed: int
+    `bases`: of each width; `others`: of the other names; `support`: what is added to all.
+    """
+
+    bases: list[Float[Tensor, "rows hidden"]]
+    others: list[Float[Tensor, "rows hidden"]]
+    support: Float[Tensor, "rows hidden"]
+    item: Int64[Tensor, "rows"]
 
 
-# Log-probabilities of all targets of a part, summed, by what is added to outputs of hidden items.
-_Nats = Callable[[_Part, NewItemWeights], Float[np.ndarray, "shifts"]]
+def set_new_weights(estimator: Any, member: TwoPartModel, plan: Any) -> None:
+    """Choose how an estimator scores items without history, by the groups that a plan held out."""
+    groups, seed, causal = plan.train, int(estimator.seed), estimator.direction == "causal"
+    taste = fit_taste(groups, plan.attributes.features, causal=causal, seed=seed)
+    attributes = replace(plan.attributes, taste=taste)
+    if plan.validation is not None:
+        weights = weigh_new_items(member, groups, plan.validation, attributes, seed=seed)
+        attributes = replace(attributes, weights=weights)
+    estimator.item_attributes_ = attributes
 
 
 def weigh_new_items(
-    member: TwoPartModel, validation: Groups, attributes: ItemAttributes, *, seed: int
+    member: TwoPartModel,
+    train: Groups,
+    validation: Groups,
+    attributes: ItemAttributes,
+    *,
+    seed: int,
 ) -> NewItemWeights:
-    """The weights of the most nats of all targets, with a fifth of the items new at a time.
-
-    First of the base alone, then of what attention adds to it. `validation`: groups that neither
-    was fitted to; attention has seen the items in others.
-    """
-    part: Any = member.item_part
-    if not isinstance(part, BasedItems):
+    """The weights of the most nats of hidden items; `validation`: groups that no fit has seen."""
+    parts = list(hidden_parts(member, train, validation, attributes, seed=seed))
+    usual = [getattr(attributes.weights, name) for name in _NAMES]
+    n = sum(len(part.item) for part in parts)
+    if not n:
         return attributes.weights
-    base: Any = part.base
-    parts = _parts(base, attributes, validation, seed=seed)
-    if not parts:
-        return attributes.weights
-
-    def of_base(some: _Part, weights: NewItemWeights) -> Float[np.ndarray, "shifts"]:
-        outputs = by_base(member, some, replace(attributes, weights=weights))
-        eta = outputs.base + outputs.support
-        return log_probs_by_shift(eta, outputs.item, some.hidden).sum(0)
-
-    def of_both(some: _Part, weights: NewItemWeights) -> Float[np.ndarray, "shifts"]:
-        return _nats_of_both(
-            part, _by_both(member, some, replace(attributes, weights=weights)), some
-        )
-
-    weights = attributes.weights
-    kinds = product(_WIDTHS, _STRENGTHS)
-    trials = [replace(weights, width=width, strength=strength) for width, strength in kinds]
-    weights, _ = _best(parts, trials, of_base)
-    trials = [replace(weights, taste=number) for number in _TASTES]
-    weights, _ = _best(parts, trials, of_base)
-    trials = [replace(weights, popularity=number) for number in _POPULARITIES]
-    weights, shift = _best(parts, trials, of_base)
-    weights = replace(weights, shift=shift)
-    if part.is_alone or not float(part.gate):
-        return weights
-    trials = [replace(weights, network=number) for number in _NETWORKS]
-    weights, shift = _best(parts, trials, of_both)
-    return replace(weights, network_shift=shift)
+    best = (np.inf, attributes.weights)
+    for number, width in enumerate(_WIDTHS):
+        scores = [[part.bases[number], *part.others] for part in parts]
+        weights, nats = fit_weights(parts, scores, center=torch.tensor(usual), hold=_HOLD / n)
+        if nats < best[0]:
+            named = dict(zip(_NAMES, weights.tolist(), strict=True))
+            best = (nats, NewItemWeights(width=width, **named))
+    return best[1]
 
 
-def _best(
-    parts: Sequence[_Part], trials: Sequence[NewItemWeights], nats: _Nats
-) -> tuple[NewItemWeights, float]:
-    """The weights of the most nats of all parts, and the shift that goes with them."""
-    sums = [np.sum([nats(part, trial) for part in parts], axis=0) for trial in trials]
-    best = int(np.argmax([by_shift.max() for by_shift in sums]))
-    return trials[best], float(_SHIFTS[int(np.argmax(sums[best]))])
+def fit_weights(
+    parts: list[HiddenItems],
+    scores: list[list[Float[Tensor, "rows hidden"]]],
+    *,
+    center: Float[Tensor, "scores"],
+    hold: float,
+) -> tuple[Float[Tensor, "scores"], float]:
+    """Weights of scores in a softmax among the hidden items of each part, and nats a time."""
+
+    def tiles(weights: Tensor) -> Iterator[Tile]:
+        for part, own in zip(parts, scores, strict=True):
+            eta = part.support + torch.einsum("n,nri->ri", weights.to(own[0]), torch.stack(own))
+            yield eta, own, part.item, torch.ones_like(eta[:, :1])
+
+    return fit_numbers(tiles, start=center, center=center, hold=hold)
 
 
-def _parts(
-    base: RidgeItems, attributes: ItemAttributes, validation: Groups, *, seed: int
-) -> list[_Part]:
-    """None of fewer than ten items."""
+def hidden_parts(
+    member: TwoPartModel,
+    train: Groups,
+    validation: Groups,
+    attributes: ItemAttributes,
+    *,
+    seed: int,
+) -> Iterator[HiddenItems]:
+    """Parts of the items that new ones may be like, hidden in turn; none of fewer than ten."""
     items = np.flatnonzero(attributes.sources)
     order = np.random.default_rng([seed, 11]).permutation(items)
-    parts = []
-    some = np.array_split(order, _PARTS)[:_SCORED] if len(order) >= 2 * _PARTS else []
-    for number, hidden in enumerate(some):
-        like = attributes.sources
-        like[hidden] = False
-        without = without_items(base, hidden)
-        parts.append(_Part(np.sort(hidden), like, without, validation, seed + number))
-    return parts
+    for hidden in np.array_split(order, _PARTS)[: _SCORED if len(order) >= 2 * _PARTS else 0]:
+        yield _Hiding(member, train, attributes, np.sort(hidden), seed).scored(validation)
 
 
-def _new(attributes: ItemAttributes, part: _Part) -> NewItems:
-    return attributes.new_items(
-        attributes.features[part.hidden], part.hidden, like=part.like, n_items=len(part.like)
-    )
+class _Hiding:
+    """A member without some items, and what scores them."""
+
+    def __init__(
+        self,
+        member: TwoPartModel,
+        train: Groups,
+        attributes: ItemAttributes,
+        hidden: Int64[np.ndarray, "hidden"],
+        seed: int,
+    ) -> None:
+        self.member, self.hidden, self.attributes = member, hidden, attributes
+        self.causal = member.direction == "causal"
+        self.like: Bool[np.ndarray, "items"] = attributes.sources
+        self.like[hidden] = False
+        self.features = torch.from_numpy(attributes.features).float()
+        taste = fit_taste(
+            _without(train, hidden), attributes.features, causal=self.causal, seed=seed
+        )
+        self.taste = self.features[hidden] @ torch.from_numpy(taste).float().T
+        log_count = attributes.line(self.like).at(attributes.features[hidden])
+        usual = np.log(attributes.count[self.like] + 0.5).mean()
+        self.popularity = torch.from_numpy(log_count - usual).float()
+        self.bases = self._bases()
+        self.network = self._network()
+
+    def _new(self, width: float) -> NewItems:
+        weights = replace(self.attributes.weights, width=width)
+        return replace(self.attributes, weights=weights).new_items(
+            self.attributes.features[self.hidden],
+            self.hidden,
+            like=self.like,
+            n_items=len(self.like),
+        )
+
+    def _bases(self) -> list[Any]:
+        """Bases that hold the hidden items as new ones, or shares of transitions' outputs."""
+        part: Any = self.member.item_part
+        if not isinstance(part, BasedItems):
+            return []
+        base: Any = part.base
+        if not hasattr(base, "precision"):
+            return [torch.from_numpy(self._new(width).share).float() for width in _WIDTHS]
+        without = without_items(base, self.hidden)
+        return [
+            with_new_items(without, self._new(width), n_items=base.n_items) for width in _WIDTHS
+        ]
+
+    def _network(self) -> Any:
+        """The network with vectors of hidden items by their attributes alone."""
+        network: Any = copy.deepcopy(network_of(self.member.item_part))
+        if network is None:
+            return None
+        hidden = torch.from_numpy(self.hidden)
+        for module in network.modules():
+            if hasattr(module, "own_share"):
+                module.own_share[hidden] = 0.0
+        with torch.no_grad():
+            network.head.bias[hidden] = biases_like(network.head.bias, self._new(_WIDTHS[1]))
+        return network.eval()
+
+    def scored(self, groups: Groups) -> HiddenItems:
+        """Scores at the first times that hidden items came in these groups."""
+        n_items, device = len(self.like), next(self.member.buffers()).device
+        column = torch.full((n_items + 1,), -1)
+        column[torch.from_numpy(self.hidden)] = torch.arange(len(self.hidden))
+        counted = torch.zeros(len(self.hidden), dtype=torch.int64)
+        nothing = torch.zeros(0, len(self.hidden))
+        rows = [[counted[:0]] + [nothing] * (len(_NAMES) + len(_WIDTHS))]
+        for index in sequential_batches(groups, max_tokens=max(1, MOST_OUTPUTS // n_items)):
+            batch = groups.pad(index)
+            assert batch.item is not None
+            own = column[batch.item].where(batch.target, -1)
+            where = first_occurrences(own, counted)
+            here = (where[0].to(device), where[1].to(device))
+            with torch.no_grad():
+                scores = self._scores(batch.to(device), here) if len(where[0]) else rows[0][1:]
+            rows.append([own[where], *(score.cpu() for score in scores)])
+        item, support, *scores = (torch.cat(part) for part in zip(*rows, strict=True))
+        n_bases = len(_WIDTHS)
+        return HiddenItems(scores[:n_bases], scores[n_bases:], support, item)
+
+    def _scores(self, batch: Batch, where: Where) -> list[Float[Tensor, "rows hidden"]]:
+        member, hidden = self.member, torch.from_numpy(self.hidden).to(where[0].device)
+        support: Any = member.support
+        assert batch.item is not None
+        zeros = torch.zeros(*batch.present.shape, len(self.like), device=hidden.device)
+        added = support(zeros, batch, member.direction)[where][:, hidden]
+        known = batch.present & (batch.item >= 0)
+        features = self.features.to(zeros)[batch.item.clamp_min(0)]
+        mean = mean_of_others(features, known, causal=self.causal)[where]
+        profile = torch.cat([torch.ones_like(mean[:, :1]), mean], 1)
+        near = nearness(features, known, self.features[self.hidden].to(zeros), causal=self.causal)
+        corrected = torch.zeros_like(added)
+        if self.network is not None:
+            corrected = self.network.eta(batch)[where][:, hidden]
+        popularity = self.popularity.to(zeros).expand_as(added)
+        others = [corrected, popularity, near[where], profile @ self.taste.to(zeros).T]
+        return [added, *self._of_bases(batch, where, hidden, like=added), *others]
+
+    def _of_bases(
+        self, batch: Batch, where: Where, hidden: Tensor, *, like: Float[Tensor, "rows hidden"]
+    ) -> list[Float[Tensor, "rows hidden"]]:
+        if not self.bases:
+            return [torch.zeros_like(like)] * len(_WIDTHS)
+        if isinstance(self.bases[0], nn.Module):
+            return [base.outputs(batch, where, hidden) for base in self.bases]
+        base: Any = self.member.item_part
+        assert batch.item is not None
+        every = torch.arange(len(self.like), device=hidden.device)
+        seen = replace(batch, item=batch.item.masked_fill(torch.isin(batch.item, hidden), -1))
+        outputs = base.base.outputs(seen, where, every)
+        return [outputs @ share.to(outputs).T for share in self.bases]
 
 
-def by_base(member: TwoPartModel, part: _Part, attributes: ItemAttributes) -> ItemOutputs:
-    """Outputs of the base alone, with hidden items as new ones."""
-    of_member: Any = member.item_part
-    base = with_new_items(part.base, _new(attributes, part), n_items=len(part.like))
-    alone = BasedItems(base, NoCorrection(len(part.like), of_member.direction))
-    return _outputs_of(member, alone.to(of_member.gate.device), part)
+def first_occurrences(
+    code: Int64[Tensor, "batch length"], counted: Int64[Tensor, "codes"]
+) -> tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]:
+    """Where codes from 0 on come for the first ten times; `counted`: times before, added to."""
+    row, position = (code >= 0).nonzero(as_tuple=True)
+    ordered, order = code[row, position].sort(stable=True)
+    times = torch.bincount(ordered, minlength=len(counted))
+    first = times.cumsum(0) - times
+    number = torch.arange(len(ordered)) - first[ordered] + counted[ordered]
+    kept = order[number < _FIRST].sort().values
+    counted += times
+    return row[kept], position[kept]
 
 
-def _outputs_of(member: TwoPartModel, items: BasedItems, part: _Part) -> ItemOutputs:
-    model = TwoPartModel(direction=member.direction, item_part=items, support=member.support)
-    return item_outputs(model, part.groups, seed=part.seed, share=_SHARE)
-
-
-def log_probs_by_shift(
-    eta: Float[Tensor, "rows items"],
-    item: Int64[Tensor, "rows"],
-    hidden: Int64[np.ndarray, "hidden"],
-) -> Float[np.ndarray, "rows shifts"]:
-    """Log-probabilities of all targets, with each shift of the hidden items' outputs."""
-    is_new = torch.zeros(eta.shape[1], dtype=torch.bool)
-    is_new[torch.from_numpy(hidden)] = True
-    eta, item = eta.double().cpu(), item.cpu()
-    old = eta[:, ~is_new].logsumexp(1).numpy()[:, None]
-    new = eta[:, is_new].logsumexp(1).numpy()[:, None]
-    own = eta.gather(1, item[:, None]).numpy()
-    return own + is_new[item].numpy()[:, None] * _SHIFTS - np.logaddexp(old, new + _SHIFTS)
-
-
-def _nats_of_both(
-    part: BasedItems, outputs: ItemOutputs, some: _Part
-) -> Float[np.ndarray, "shifts"]:
-    """Those of base and correction, with the base alone mixed in as the member has it."""
-    scale, gate, mix = float(part.scale), float(part.gate), float(part.mix)
-    base, correction, support, item = outputs
-    both = log_probs_by_shift(base * scale + correction * gate + support, item, some.hidden)
-    if mix:
-        alone = (base + support).double().log_softmax(1).gather(1, item[:, None]).cpu().numpy()
-        both = np.logaddexp(both + np.log1p(-mix), alone + np.log(mix))
-    return both.sum(0)
-
-
-def _by_both(member: TwoPartModel, part: _Part, attributes: ItemAttributes) -> ItemOutputs:
-    """Outputs of base and correction, with hidden items as new ones in both."""
-    of_member: Any = member.item_part
-    new = _new(attributes, part)
-    base = with_new_items(part.base, new, n_items=len(part.like))
-    network = copy.deepcopy(of_member.correction)
-    head, hidden = network.head, torch.from_numpy(part.hidden)
-    for module in network.modules():
-        if hasattr(module, "own_share"):
-            module.own_share[hidden] = 0.0
-    centers = getattr(head.centers, "items", head.centers)
-    if centers is not network.embedding.fields[0].field:
-        centers.attribute_share[hidden] = attributes.weights.network
-    bias = biases_like(head.bias, attributes, new, has_base=True)
-    with torch.no_grad():
-        head.bias[hidden] = torch.from_numpy(bias).to(head.bias)
-    return _outputs_of(member, BasedItems(base, network).to(of_member.gate.device), part)
+def _without(groups: Groups, hidden: Int64[np.ndarray, "hidden"]) -> Groups:
+    """With these items unknown."""
+    item = groups.item
+    assert item is not None
+    return groups.with_(item=np.where(np.isin(item, hidden), -1, item).astype(item.dtype))

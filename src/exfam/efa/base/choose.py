@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.efa.base.fit_ridge import RidgeSearch, fit_ridge_items
+from exfam.efa.base.fit_ridge import RidgeSearch, add_groups, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
-from exfam.efa.base.new_terms import NewItemTerms
+from exfam.efa.base.like_items import LikeItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import CONTEXT, TARGET, Groups
 
-ItemBases = RidgeItems | TransitionItems
+ItemBases = RidgeItems | TransitionItems | LikeItems
 
 
 def fit_item_base(
@@ -40,12 +40,22 @@ def fit_item_base(
     return fit_ridge_items(groups, n_items, **options, search=search)
 
 
+def add_to_base(base: ItemBases, groups: Groups, *, support: str, seed: int) -> None:
+    """Take in further groups after a fit."""
+    if isinstance(base, RidgeItems):
+        add_groups(base, groups, support=support, seed=seed)
+    else:
+        base.add(groups)
+
+
 def base_shape(base: ItemBases) -> dict[str, Any]:
     """What an empty base of the same shape is built by, as plain numbers."""
+    if isinstance(base, LikeItems):
+        return {"n_new": len(base.share), **base_shape(base.old)}
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
     shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
-    return shape if base.new is None else shape | {"n_terms": base.new.taste.shape[1]}
+    return shape | {"n_counted": base.n_counted}
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -54,7 +64,8 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
     if "pairs" in shape:
         base = TransitionItems(n_items)
         base.allocate(shape["pairs"], shape["contexts"])
-        return base
+        n_new = int(shape.get("n_new", 0))
+        return LikeItems(base, torch.zeros(n_new, n_items)) if n_new else base
     n_covered = int(shape["n_covered"])
     ridge = RidgeItems(
         torch.zeros(n_covered, n_covered),
@@ -62,6 +73,5 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         count=count,
         numbers=torch.zeros(2, 6),
     )
-    if "n_terms" in shape:
-        ridge.new = NewItemTerms.empty(n_items, int(shape["n_terms"]))
+    ridge.n_counted = int(shape.get("n_counted", n_items))
     return ridge

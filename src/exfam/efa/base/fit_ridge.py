@@ -33,6 +33,8 @@ FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
 START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
+# And at those of a fit when more groups come, in nats of all their targets.
+_HELD_BY = 5.0
 
 
 @dataclass
@@ -228,10 +230,36 @@ def _weights(
     return weight
 
 
+def add_groups(ridge: RidgeItems, groups: Groups, *, support: str, seed: int) -> None:
+    """Take in further groups, and fit the link's numbers to them, each left out as in a fit.
+
+    Scores of more groups are surer, so that numbers of few groups would make too much of them.
+    """
+    ridge.add(groups)
+    count = ridge.count.double().cpu().numpy()
+    some = LeftOut.draw(
+        groups,
+        count,
+        most_items=MOST_ITEMS,
+        most_outputs=MOST_OUTPUTS,
+        seed=seed,
+        hard=support == "hard",
+    )
+    if n := some.groups.n_targets:
+        old = ridge.numbers
+        new, _ = fit_link(some.inputs(ridge), start=old, center=old, hold=_HELD_BY / n)
+        ridge.numbers.copy_(new)
+
+
 def fit_link(
-    inputs: TargetInputs, *, start: Float[Tensor, "two six"]
+    inputs: TargetInputs,
+    *,
+    start: Float[Tensor, "two six"],
+    center: Float[Tensor, "two six"] | None = None,
+    hold: float = _HOLD,
 ) -> tuple[Float[Tensor, "two six"], float]:
-    """The link's numbers of the least nats a target, held at `START`, and those nats."""
+    """The link's numbers of the least nats a target, held at `center`, and those nats."""
+    center = torch.tensor(START) if center is None else center
     chance = chance_of(inputs.link.score)
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:
@@ -247,8 +275,7 @@ def fit_link(
             line = torch.stack([torch.ones_like(log_size), log_size], 1)
             yield eta + inputs.added[rows], slopes, inputs.item[rows], line
 
-    center = torch.tensor(START).flatten()
-    numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center, hold=_HOLD)
+    numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center.flatten(), hold=hold)
     return numbers.view(2, 6), nats
 
 

@@ -25,7 +25,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import chunks_of
-from exfam.efa.base.new_terms import NewItemTerms
 from exfam.efa.base.ridge_link import (
     LinkInputs,
     PopularityTerms,
@@ -82,8 +81,8 @@ class RidgeItems(nn.Module):
     row: Tensor
     count: Tensor
     numbers: Tensor
-    # Of a catalog with items that no group of the fit holds.
-    new: NewItemTerms | None
+    # Items that popularity is a share of: those of the fit, not those added since.
+    n_counted: int
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class RidgeItems(nn.Module):
         self.register_buffer("row", row)
         self.register_buffer("count", count)
         self.register_buffer("numbers", numbers)
-        self.register_module("new", None)
+        self.n_counted = len(count)
 
     @property
     def n_items(self) -> int:
@@ -131,7 +130,7 @@ class RidgeItems(nn.Module):
                 eta[rows] = some
             else:
                 eta[rows].index_copy_(1, covered, some)
-        return eta if self.new is None else eta.add_(self.new(batch, where, chosen))
+        return eta
 
     def own(self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row, without the outputs of all items of all rows."""
@@ -141,8 +140,7 @@ class RidgeItems(nn.Module):
         popularity = popularity.expand(len(log_size), -1)[row, column]
         score = self._own_scores(batch, where, item)
         inputs = LinkInputs(score[:, None], popularity[:, None], log_size[row])
-        eta = ridge_link(inputs, self.numbers)[:, 0]
-        return eta if self.new is None else eta + self.new.own(batch, where, item)
+        return ridge_link(inputs, self.numbers)[:, 0]
 
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
@@ -188,11 +186,7 @@ class RidgeItems(nn.Module):
             added = torch.from_numpy(product)
             precision.addmm_(added.T, torch.linalg.solve(inner, added), alpha=-1)
         self.precision.copy_(precision)
-        count = self.count + torch.from_numpy(np.asarray(held.sum(0)).ravel()).to(self.count)
-        if self.new is not None:
-            # What is expected of new items gives way to what they have.
-            self.new.shrink(self.count / count.clamp_min(1e-9))
-        self.count.copy_(count)
+        self.count += torch.from_numpy(np.asarray(held.sum(0)).ravel()).to(self.count)
 
     def contributions(
         self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
@@ -214,10 +208,7 @@ class RidgeItems(nn.Module):
         return added.new_zeros(len(item)), added.masked_fill(~in_context, torch.nan)
 
     def _log_popularity(self, chosen: Codes) -> Float[Tensor, "one chosen"]:
-        total = self.count.sum() + 0.5 * self.n_items
-        if self.new is not None:
-            # Those of old items stay as they were.
-            total = (self.count + 0.5)[~self.new.is_new].sum()
+        total = self.count[: self.n_counted].sum() + 0.5 * self.n_counted
         return ((self.count[chosen] + 0.5) / total).log()[None]
 
     def _scores(self, batch: Batch, where: Where, column: Columns) -> "_Scores":

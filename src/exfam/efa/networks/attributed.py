@@ -28,7 +28,7 @@ class ItemFeatures:
 class AttributedItems(ItemVectors):
     """Vectors of items: what their attributes say, and what is their own.
 
-        vector_j = attribute_share_j * features_j @ slopes + own_share_j * own_j
+        vector_j = features_j @ slopes + own_share_j * own_j
 
     In a training step a share `DROPPED` of the items lacks its own vector, so that attributes alone
     must do. Items never seen have an own share of 0.
@@ -36,7 +36,6 @@ class AttributedItems(ItemVectors):
 
     features: Tensor
     own_share: Tensor
-    attribute_share: Tensor
 
     def __init__(
         self, items: ItemEmbedding, given: ItemFeatures, *, generator: torch.Generator
@@ -48,7 +47,6 @@ class AttributedItems(ItemVectors):
         # The last row stands for unknown items.
         self.register_buffer("features", functional.pad(given.features, (0, 0, 0, 1)))
         self.register_buffer("own_share", functional.pad(given.own_share, (0, 1)))
-        self.register_buffer("attribute_share", torch.ones(self.n_items + 1))
         scale = float(self.table.weight.detach().square().mean().sqrt()) / n_features**0.5
         self.slopes = nn.Parameter(normal(n_features, self.dim, scale=scale, generator=generator))
         self.dropout = Dropout(DROPPED)
@@ -58,8 +56,7 @@ class AttributedItems(ItemVectors):
         own = self.dropout(self.own_share)
         # What dropout keeps it divides by its probability.
         own = own * (1 - self.dropout.p) if self.training else own
-        of_attributes = self.features @ self.slopes
-        return self.attribute_share[:, None] * of_attributes + own[:, None] * self.table.weight
+        return self.features @ self.slopes + own[:, None] * self.table.weight
 
     def forward(self, batch: Batch) -> Float[Tensor, "batch length dim"]:
         """A vector for each element."""

@@ -45,7 +45,7 @@ class BaseOffset:
     batch: Batch
     where: Where
     codes: Int64[Tensor, "chosen"]
-    scale: Float[Tensor, ""]
+    scale: Float[Tensor, "one_or_items"] | Float[Tensor, ""]
 
     def at(self, where: Where | slice) -> "BaseOffset":
         """The same at other elements, or at some of these."""
@@ -72,14 +72,17 @@ class BaseOffset:
     def _outputs(self, where: Where, codes: Tensor) -> Float[Tensor, "rows classes"]:
         with torch.no_grad(), exactly(self.scale.device):
             outputs: Tensor = self.base.outputs(self.batch, where, codes)
-            return outputs.mul_(self.scale)
+            return outputs.mul_(self._scale_of(codes))
+
+    def _scale_of(self, codes: Tensor) -> Tensor:
+        return self.scale[codes] if self.scale.dim() else self.scale
 
     def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row."""
         alone = getattr(self.base, "own", None)
         own = None if alone is None else alone(self.batch, self.where, self.codes[item])
         if own is not None:
-            return own * self.scale
+            return own * self._scale_of(self.codes[item])
         parts = [self.scale.new_zeros(0)]
         for rows in chunks_of(len(item), 512):
             distinct, column = item[rows].unique(return_inverse=True)
@@ -96,10 +99,12 @@ class BasedItems(nn.Module):
     base learns little but what the base has wrong in training, one that has half of it is a model
     of its own. Afterwards validation sets both, and `mix`: the share of the base alone in the
     probabilities, which keeps what it puts first where a catalog is large. `kept`: the base's
-    outputs that training, and then what weighs the correction, have seen.
+    outputs that training, and then what weighs the correction, have seen. `of_new`: weights of both
+    for the last items, where these are new.
     """
 
     kept: KeptOutputs | None = None
+    of_new: tuple[Tensor, Tensor] | None = None
 
     scale: Tensor
     gate: Tensor
@@ -127,8 +132,18 @@ class BasedItems(nn.Module):
         """The base as if nothing corrected it; its tensors are the same ones."""
         nothing = NoCorrection(self.n_items, self.direction)
         alone = BasedItems(self.base, nothing).to(self.gate.device)
-        alone.kept = self.kept
+        alone.kept, alone.of_new = self.kept, self.of_new
         return alone
+
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """Of the base and of the correction, by item where some are new."""
+        if self.of_new is None:
+            return self.scale, self.gate
+        scale, gate = (
+            torch.cat([old.repeat(self.n_items - len(new)), new.to(old)])
+            for old, new in zip((self.scale, self.gate), self.of_new, strict=True)
+        )
+        return scale, gate
 
     @property
     def direction(self) -> str:
@@ -148,7 +163,7 @@ class BasedItems(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
         """Outputs at all elements, each given its context."""
         correct: Any = self.correction
-        eta = correct.eta(batch) * self.gate
+        eta = correct.eta(batch) * self.weights()[1]
         where = present_elements(batch)
         every = slice(0, self.n_items)
         offset = self.offset(batch, where).tile(slice(0, len(where[0])), every)
@@ -158,11 +173,15 @@ class BasedItems(nn.Module):
         """The same as factors, with the base's outputs beside them."""
         correct: Any = self.correction
         eta = correct.linear(batch)
-        bias = eta.bias
+        bias, where = eta.bias, present_elements(batch)
+        if self.of_new is not None:
+            gate = self.weights()[1]
+            vectors = eta.vectors[: self.n_items] * gate[:, None]
+            bias = None if bias is None else bias * gate
+            return eta._replace(vectors=vectors, bias=bias, offset=self.offset(batch, where))
         # In a fit the gate is 1, and a product would read those of all items.
         if bias is not None and not is_by_row(bias):
             bias = bias * self.gate
-        where = present_elements(batch)
         return eta._replace(
             state=eta.state * self.gate, bias=bias, offset=self.offset(batch, where)
         )
@@ -170,7 +189,7 @@ class BasedItems(nn.Module):
     def offset(self, batch: Batch, where: Where) -> BaseOffset:
         """The base's outputs at some elements."""
         codes = torch.arange(self.n_items, device=batch.present.device)
-        return BaseOffset(self.kept or self.base, batch, where, codes, self.scale)
+        return BaseOffset(self.kept or self.base, batch, where, codes, self.weights()[0])
 
 
 class NoCorrection(nn.Module):
