@@ -11,12 +11,12 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.families import base
 from exfam.families.likelihood import maximize_nats
+from exfam.families.numeric import bisected
 
 _MOST_CONCENTRATION = 1e8
 # Where the density is exp(-45) of its largest, it ends.
 _END = 45.0
 _X, _W = np.polynomial.legendre.leggauss(64)
-_BISECTIONS = 60
 _LEAST_CONCENTRATION = 1e-5  # of proposals; below, the circle is even to double precision
 
 
@@ -105,12 +105,9 @@ class VonMises(base.ExponentialFamily):
         direction, size = self._parts(eta)
         level = p + self._from_mode(-math.pi - direction, size)
         level, direction, size = torch.broadcast_tensors(level, direction, size)
-        low, high = -math.pi - direction, math.pi - direction
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            enough = self._from_mode(middle, size) >= level
-            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-        inside = (high + direction).clamp(-math.pi, math.pi)
+        ends = -math.pi - direction, math.pi - direction
+        found = bisected(*ends, lambda at: self._from_mode(at, size) >= level, times=60)
+        inside = (found + direction).clamp(-math.pi, math.pi)
         return torch.where(p == 0, -math.pi, torch.where(p == 1, math.pi, inside))
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from exfam.families import base
 from exfam.families.beta import Beta
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import finite_in
-from exfam.families.wrapped import Bounds, Wrapped, check_wrapped, likeliest
+from exfam.families.wrapped import Wrapped, check_wrapped
 
 _FARTHEST = 1e150  # of means, whose squares are finite
 _LEAST_LOG_WEIGHT = -9.0
@@ -172,7 +173,7 @@ class WithAtoms(Wrapped):
         start = torch.cat([inner, weight.clamp(-most, most)])
         if not any(self._shared):
             return start
-        bounds: Bounds = [(float(at) - _REACH, float(at) + _REACH) for at in inner]
+        bounds = [(float(at) - _REACH, float(at) + _REACH) for at in inner]
         bounds += [(_LEAST_LOG_WEIGHT, most)] * len(self.atoms)
         return likeliest(self._log_prob, value, start, bounds=bounds)
 

@@ -1,7 +1,8 @@
 """Numbers from 0 on with many zeros: powers of a Student's t that is cut off at 0."""
 
 import math
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -14,7 +15,7 @@ from exfam.checks import ExfamError
 from exfam.families.base import INTERIOR, MAX_LOG_DISPERSION, bounded
 from exfam.families.latent import OfLatent
 from exfam.families.likelihood import maximize_nats
-from exfam.families.numeric import log_rising_factorial, through_scipy
+from exfam.families.numeric import bisected, log_rising_factorial, through_scipy
 from exfam.families.real import LOG_ROOT_TWO_PI
 from exfam.families.student_t import StudentT
 
@@ -23,7 +24,6 @@ MOST_ROOT = 6
 _LEAST_EXCESS = math.exp(-3.0)
 START_LOG_SCALE = (math.log(1e-3), math.log(1e3))
 _MOST_START = 5.0  # beyond, the likelihood is flat
-_BISECTIONS = 200
 
 
 def check_root(root: object) -> None:
@@ -73,26 +73,56 @@ def powers_above(
     return out
 
 
-def location_of_mean(
-    mean: Float[Tensor, "*shape"],
-    dispersion: Float[Tensor, "*shape 2"],
-    root: int,
-    mean_of: Callable[[Tensor], Tensor],
-) -> Float[Tensor, "*shape 1"]:
-    """By bisection: the mean rises with the location."""
-    wanted, spread = mean.double().unsqueeze(-1), dispersion.double()
-    scale = bounded(spread[..., :1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION).exp()
-    high = (wanted + 1) ** (1 / root) + scale
-    low = -1.0 - 1e3 * scale
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        enough = mean_of(torch.cat([middle, spread], -1))[..., None] >= wanted
-        low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-    return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
+class RootOfLatent(OfLatent):
+    """Values whose roots are Student's t, those below a limit cut off there.
+
+    `root`: a whole number from 1 to 6
+    """
+
+    root: int
+    n_dispersion: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_root(self.root)
+
+    @cached_property
+    def latent(self) -> StudentT:
+        """Student's t of the roots."""
+        return StudentT()
+
+    @abstractmethod
+    def _moments(self, eta: Tensor) -> tuple[Tensor, Tensor]:
+        """E y and E y^2, in double precision."""
+
+    def from_latent(self, latent: Tensor) -> Tensor:
+        return latent.clamp(min=0) ** self.root
+
+    def _of_latent(self, eta: Tensor) -> Tensor:
+        return at_least_root(eta, self.root)
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return self._moments(eta)[0].clamp(0, torch.finfo(eta.dtype).max).to(eta.dtype)
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        first, second = self._moments(eta)
+        variance = (second - first.square()).clamp(0, torch.finfo(eta.dtype).max)
+        return variance.to(eta.dtype)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        """By bisection: the mean rises with the location."""
+        wanted, spread = mean.clamp(min=INTERIOR).double().unsqueeze(-1), dispersion.double()
+        scale = bounded(spread[..., :1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION).exp()
+
+        def enough(location: Tensor) -> Tensor:
+            return self._moments(torch.cat([location, spread], -1))[0][..., None] >= wanted
+
+        high = (wanted + 1) ** (1 / self.root) + scale
+        found = bisected(-1.0 - 1e3 * scale, high, enough, times=200)
+        return torch.where(wanted.isnan(), wanted, found).to(mean.dtype)
 
 
 @dataclass(frozen=True)
-class CensoredStudentT(OfLatent):
+class CensoredStudentT(RootOfLatent):
     """Numbers from 0 on, such as amounts of rain: y = max(0, L)^root, where L is Student's t.
 
     `root`: a whole number from 1 to 6; 2 says that square roots of amounts are Student's t
@@ -112,22 +142,10 @@ class CensoredStudentT(OfLatent):
     name: ClassVar[str] = "censored-student-t"
     support: ClassVar[str] = "a finite number >= 0"
     hint: ClassVar[str] = "Use StudentT() for numbers of either sign."
-    n_dispersion: ClassVar[int] = 2
     limit: ClassVar[float | None] = 0.0
-
-    def __post_init__(self) -> None:
-        check_root(self.root)
-
-    @cached_property
-    def latent(self) -> StudentT:
-        """Student's t of L."""
-        return StudentT()
 
     def to_latent(self, value: Tensor) -> Tensor:
         return value.clamp(min=0) ** (1 / self.root)
-
-    def from_latent(self, latent: Tensor) -> Tensor:
-        return latent.clamp(min=0) ** self.root
 
     def log_slope(self, value: Tensor) -> Tensor:
         above = torch.where(value > 0, value, 1.0)
@@ -143,9 +161,6 @@ class CensoredStudentT(OfLatent):
     def _in_support(self, value: Tensor) -> Tensor:
         return (value >= 0) & (value < torch.inf)
 
-    def _of_latent(self, eta: Tensor) -> Tensor:
-        return at_least_root(eta, self.root)
-
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         latent = self._of_latent(eta)
         above = self.latent.log_prob(self.to_latent(value), latent) + self.log_slope(value)
@@ -160,19 +175,10 @@ class CensoredStudentT(OfLatent):
         return log_bin_mass(low, width, location, scale.log(), df).reshape(latent.shape[:-1])
 
     def _moments(self, eta: Tensor) -> tuple[Tensor, Tensor]:
-        """E y and E y^2."""
         location, scale, df = self.latent.parameters(self._of_latent(eta.double()))
         cut = torch.zeros_like(location)
         first, second = powers_above(location, scale, df, cut, powers=(self.root, 2 * self.root))
         return first.clamp(min=0), second.clamp(min=0)
-
-    def _mean(self, eta: Tensor) -> Tensor:
-        return self._moments(eta)[0].clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
-
-    def _variance(self, eta: Tensor) -> Tensor:
-        first, second = self._moments(eta)
-        variance = (second - first.square()).clamp(min=0)
-        return variance.clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         exact = value.double()
@@ -185,11 +191,6 @@ class CensoredStudentT(OfLatent):
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         drawn = self.latent.sample(self._of_latent(eta), generator=generator)
         return self.from_latent(drawn).clamp(max=torch.finfo(eta.dtype).max)
-
-    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return location_of_mean(
-            mean.clamp(min=INTERIOR), dispersion, self.root, lambda eta: self._moments(eta)[0]
-        )
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood, with a scale of at least a thousandth of the sample's."""

@@ -22,8 +22,9 @@ from exfam.families.between import (
     with_slopes,
 )
 from exfam.families.categories import Finite
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import finite_in
-from exfam.families.wrapped import Wrapped, check_wrapped, likeliest
+from exfam.families.wrapped import Wrapped, check_wrapped
 
 _NEAR = 1e-3  # of a step: values that are as near are it, also in single precision
 _FARTHEST = 1e150  # of numbers whose squares are finite

@@ -22,8 +22,9 @@ from exfam.families.between import (
     spread_of,
     with_slopes,
 )
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import finite_in
-from exfam.families.wrapped import Wrapped, check_wrapped, likeliest
+from exfam.families.wrapped import Wrapped, check_wrapped
 
 _NEAR = 1e-6  # of a limit
 _ROUNDS = 12  # of draws that are rejected

@@ -78,6 +78,21 @@ def through_scipy(function: Callable[..., Any], *args: Tensor) -> Float[Tensor, 
     return torch.as_tensor(function(*arrays), dtype=torch.float64, device=args[0].device)
 
 
+def bisected(
+    low: Float[Tensor, "*shape"],
+    high: Float[Tensor, "*shape"],
+    enough: Callable[[Tensor], Tensor],
+    *,
+    times: int,
+) -> Float[Tensor, "*shape"]:
+    """The least number between both that is enough, where all larger ones are, by halving."""
+    for _ in range(times):
+        middle = (low + high) / 2
+        reached = enough(middle)
+        low, high = torch.where(reached, low, middle), torch.where(reached, middle, high)
+    return high
+
+
 def search_integer(
     cdf: Callable[[Tensor], Tensor], p: Float[Tensor, "*#shape"], shape: tuple[int, ...]
 ) -> Float[Tensor, "..."]:

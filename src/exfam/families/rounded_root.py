@@ -2,25 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from exfam.families.base import INTERIOR
-from exfam.families.censored import (
-    START_LOG_SCALE,
-    at_least_root,
-    bounds_of_root,
-    check_root,
-    location_of_mean,
-    powers_above,
-)
-from exfam.families.latent import OfLatent
-from exfam.families.likelihood import maximize_nats
+from exfam.families.censored import START_LOG_SCALE, RootOfLatent, bounds_of_root, powers_above
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import integers_from, through_scipy
-from exfam.families.student_t import StudentT
 
 # Counts that a mean is summed over one by one; beyond, steps are narrow enough for an integral.
 _ONE_BY_ONE = 128
@@ -29,7 +18,7 @@ _LARGEST_DRAW = 2.0**100
 
 
 @dataclass(frozen=True)
-class RoundedRootStudentT(OfLatent):
+class RoundedRootStudentT(RootOfLatent):
     """Counts from 0 on: y = max(0, L)^root, rounded, where L is Student's t.
 
     `root`: a whole number from 1 to 6; 2 says that square roots of counts are Student's t
@@ -50,25 +39,16 @@ class RoundedRootStudentT(OfLatent):
     equivariance: ClassVar[str] = "none"
     support: ClassVar[str] = "an integer >= 0"
     hint: ClassVar[str] = "Use CensoredStudentT() for amounts, StudentT() for real numbers."
-    n_dispersion: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        check_root(self.root)
 
     @property
     def limit(self) -> float:  # type: ignore[override]
         return 0.5 ** (1 / self.root)
 
-    @cached_property
-    def latent(self) -> StudentT:
-        """Student's t of L."""
-        return StudentT()
-
     def to_latent(self, value: Tensor) -> Tensor:
         return torch.where(value > 0, value.clamp(min=0) ** (1 / self.root), self.limit)
 
     def from_latent(self, latent: Tensor) -> Tensor:
-        return (latent.clamp(min=0) ** self.root).round()
+        return super().from_latent(latent).round()
 
     def log_slope(self, value: Tensor) -> Tensor:
         return torch.zeros_like(value)
@@ -87,7 +67,7 @@ class RoundedRootStudentT(OfLatent):
         return (count + 0.5) ** (1 / self.root)
 
     def _parameters(self, eta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.latent.parameters(at_least_root(eta.double(), self.root))
+        return self.latent.parameters(self._of_latent(eta.double()))
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         from exfam.families.bin_mass import log_bin_mass
@@ -122,19 +102,11 @@ class RoundedRootStudentT(OfLatent):
         none, one, two = powers_above(
             location, scale, df, cut, powers=(0, self.root, 2 * self.root)
         )
-        density = self.latent.log_prob(cut, at_least_root(eta.double(), self.root)).exp()
+        density = self.latent.log_prob(cut, self._of_latent(eta.double())).exp()
         slope = -density * k ** (1 / self.root - 1) / self.root
         first = first + one - k * none + slope / 24
         second = second + two - k * k * none + (2 * none + 2 * k * slope) / 24
         return first, second
-
-    def _mean(self, eta: Tensor) -> Tensor:
-        return self._moments(eta)[0].clamp(0, torch.finfo(eta.dtype).max).to(eta.dtype)
-
-    def _variance(self, eta: Tensor) -> Tensor:
-        first, second = self._moments(eta)
-        variance = (second - first.square()).clamp(0, torch.finfo(eta.dtype).max)
-        return variance.to(eta.dtype)
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import stdtr
@@ -145,7 +117,7 @@ class RoundedRootStudentT(OfLatent):
         return torch.where(count < 0, 0.0, inside)
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
-        latent = self.latent.quantile(p, at_least_root(eta.double(), self.root))
+        latent = self.latent.quantile(p, self._of_latent(eta.double()))
         count = self.from_latent(latent)
         # Rounding may put a level that an edge reaches exactly on the other side of it.
         enough = (count > 0) & (self._cdf(count - 1, eta.double()) >= p)
@@ -153,13 +125,8 @@ class RoundedRootStudentT(OfLatent):
         return torch.where(self._cdf(count, eta.double()) < p, count + 1, count)
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
-        drawn = self.latent.sample(at_least_root(eta, self.root), generator=generator)
+        drawn = self.latent.sample(self._of_latent(eta), generator=generator)
         return self.from_latent(drawn).clamp(max=_LARGEST_DRAW)
-
-    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return location_of_mean(
-            mean.clamp(min=INTERIOR), dispersion, self.root, lambda eta: self._moments(eta)[0]
-        )
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood, with a scale of at least a thousandth of the sample's."""
@@ -170,12 +137,8 @@ class RoundedRootStudentT(OfLatent):
         def eta_of(at: Tensor) -> Tensor:
             return torch.stack([center + spread * at[0], at[1] + math.log(spread), at[2]])
 
-        count, times = value.unique(return_counts=True)
-        share = times / times.sum()
-        unit = maximize_nats(
-            lambda at: (share * self._log_prob(count, eta_of(at))).sum(),
-            [0.0, 0.0, math.log(10)],
-            bounds=[(-1e3, 1e3), START_LOG_SCALE, bounds_of_root(self.root)],
-            device=value.device,
+        bounds = [(-1e3, 1e3), START_LOG_SCALE, bounds_of_root(self.root)]
+        start = [0.0, 0.0, math.log(10)]
+        return eta_of(
+            likeliest(lambda y, at: self._log_prob(y, eta_of(at)), value, start, bounds=bounds)
         )
-        return eta_of(unit)

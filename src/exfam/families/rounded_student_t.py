@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families.base import MAX_LOG_DISPERSION, PlainFamily, bounded
-from exfam.families.likelihood import maximize_nats
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import (
     check_integer,
     finite_quantile,
@@ -199,10 +199,8 @@ class RoundedStudentT(PlainFamily):
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood, no atom rarer than where a network still learns from its counts."""
-        count, times = value.unique(return_counts=True)
         logs = (value + self._shift).log()
         center, spread = location_and_scale(logs.cpu().numpy())
-        share = times / len(value)
 
         def eta_of(unit: Tensor) -> Tensor:
             smooth = [center + spread * unit[0], math.log(spread) + unit[1], unit[2]]
@@ -216,10 +214,6 @@ class RoundedStudentT(PlainFamily):
             *([(_START_LOG_ATOM, math.log(2 * len(value)))] * len(self.atoms)),
         ]
         start = [0.0, 0.0, math.log(4), *([_START_LOG_ATOM] * len(self.atoms))]
-        unit = maximize_nats(
-            lambda unit: (share * self._log_prob(count, eta_of(unit))).sum(),
-            start,
-            bounds=bounds,
-            device=value.device,
+        return eta_of(
+            likeliest(lambda y, at: self._log_prob(y, eta_of(at)), value, start, bounds=bounds)
         )
-        return eta_of(unit)

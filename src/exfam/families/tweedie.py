@@ -9,7 +9,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families import base
-from exfam.families.likelihood import maximize_nats
+from exfam.families.likelihood import likeliest
 from exfam.families.numeric import stirling
 
 _LEAST_POWER, _MOST_POWER = 1.01, 1.99
@@ -198,14 +198,12 @@ class Tweedie(base.PlainFamily):
         least = 0.5 * float(value[value > 0].amin()) if (value > 0).any() else 1.0
         log_mean = value.mean().clamp(min=least / len(value)).log()
         unit = value / log_mean.exp()
-        number, times = unit.unique(return_counts=True)
-        share = times / len(value)
         start = float(unit.var(correction=0).clamp(0.01, 100).log())
-        (log_phi,) = maximize_nats(
-            lambda at: (share * self._log_prob(number, torch.cat([0 * at, at]))).sum(),
+        (log_phi,) = likeliest(
+            lambda y, at: self._log_prob(y, torch.cat([0 * at, at])),
+            unit,
             [start],
             bounds=[(-14.0, 14.0)],
-            device=value.device,
         )
         return torch.stack([log_mean, log_phi + (2 - self.power) * log_mean])
 

@@ -1,23 +1,18 @@
 """What families made of another family share."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families.base import Family, PlainFamily
 from exfam.families.between import has_jumps, masses_of
-from exfam.families.likelihood import maximize_nats
+from exfam.families.numeric import bisected
 
 _BISECTIONS = 64
 _FARTHEST = 1e4  # of a location from its start, in units of its own size
-_REACH = 20.0  # of a fit's parameters from their start
-
-Bounds = list[tuple[float, float]]
 
 
 def check_wrapped(family: object, name: str) -> None:
@@ -27,25 +22,6 @@ def check_wrapped(family: object, name: str) -> None:
             f"`family` of {name} must be a family that is the same for all items, got {family!r}. "
             "Pass an instance such as exfam.families.Poisson()."
         )
-
-
-def likeliest(
-    log_prob: Callable[[Tensor, Tensor], Tensor],
-    value: Float[Tensor, "n"],
-    start: Float[Tensor, "params"],
-    *,
-    bounds: Bounds | None = None,
-) -> Float[Tensor, "params"]:
-    """The parameters near `start` under which a sample is most likely."""
-    number, times = value.unique(return_counts=True)
-    share = times / len(value)
-    around = [(float(at) - _REACH, float(at) + _REACH) for at in start]
-    return maximize_nats(
-        lambda eta: (share * log_prob(number, eta)).sum(),
-        start.tolist(),
-        bounds=bounds or around,
-        device=value.device,
-    )
 
 
 class Wrapped(PlainFamily):
@@ -125,9 +101,9 @@ class Wrapped(PlainFamily):
         reach = 60 + 2 * start.abs()
         if self.family.n_dispersion:
             reach = reach + (spread[..., :1].exp() * _FARTHEST).clamp(max=1e12)
-        low, high = start - reach, start + reach
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            enough = self._mean(torch.cat([middle, spread], -1))[..., None] >= wanted
-            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-        return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
+
+        def enough(location: Tensor) -> Tensor:
+            return self._mean(torch.cat([location, spread], -1))[..., None] >= wanted
+
+        found = bisected(start - reach, start + reach, enough, times=_BISECTIONS)
+        return torch.where(wanted.isnan(), wanted, found).to(mean.dtype)
