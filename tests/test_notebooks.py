@@ -3,6 +3,7 @@
 import nbclient
 import nbformat
 import pytest
+from jupyter_client.manager import start_new_kernel
 
 from house.sources import ROOT
 
@@ -24,13 +25,29 @@ def kinds(outputs):
     return [set(output.get("data", {})) for output in outputs]
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """One process for all of them, since to start it costs most: each finds no name in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONWARNINGS", "default")
+        patch.delenv("MPLBACKEND", raising=False)  # which notebooks set themselves
+        manager, client = start_new_kernel(
+            cwd=str(tmp_path_factory.mktemp("notebooks")),
+            extra_arguments=["--HistoryManager.enabled=False"],
+        )
+    client.allow_stdin = False
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_each_figure_once_its_progress_and_no_warning(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONWARNINGS", "default")
-    monkeypatch.delenv("MPLBACKEND", raising=False)  # which notebooks set themselves
+def test_a_notebook_shows_each_figure_once_its_progress_and_no_warning(path, kernel):
     notebook, titles = as_notebook(path)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    notebook.cells[0].source = f"%reset -f\n{notebook.cells[0].source}"
+    run = nbclient.NotebookClient(notebook, timeout=300, km=kernel[0])
+    run.kc = kernel[1]
+    run.execute()
     for cell, title in zip(notebook.cells, titles, strict=True):
         assert not [out for out in cell.outputs if out.get("name") == "stderr"], cell.outputs
         written = [out.get("text", out.get("data", {}).get("text/plain")) for out in cell.outputs]

@@ -12,7 +12,7 @@ FILES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1)  # all trees would fill the memory
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

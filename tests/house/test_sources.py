@@ -82,17 +82,25 @@ def unmatched(tree: ast.Module) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=shown)
-def test_a_file_is_one_idea_safe_and_seeded(path):
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGEST, "a file that outgrows one idea becomes a folder with the same name"
-    assert not forbidden(parsed(path))
-    assert not global_draws(parsed(path)), "draw from a generator that is passed or lent"
+def wrong_in(paths, find) -> dict[str, list[str]]:
+    """Of each file what is wrong in it, if anything."""
+    found = {shown(path): find(parsed(path)) for path in paths}
+    return {name: lines for name, lines in found.items() if lines}
 
 
-@pytest.mark.parametrize("path", TESTS, ids=shown)
-def test_an_expected_error_is_known_by_its_message(path):
-    assert not unmatched(parsed(path))
+def test_a_file_is_one_idea():
+    """One that outgrows it becomes a folder with the same name."""
+    sizes = {shown(path): path.read_text(encoding="utf-8").count("\n") for path in FILES}
+    assert not {name: size for name, size in sizes.items() if size > LONGEST}
+
+
+def test_a_file_is_safe_and_seeded():
+    """It draws from a generator that is passed or lent."""
+    assert not wrong_in(FILES, lambda tree: forbidden(tree) + global_draws(tree))
+
+
+def test_an_expected_error_is_known_by_its_message():
+    assert not wrong_in(TESTS, unmatched)
 
 
 @pytest.mark.parametrize(
