@@ -7,7 +7,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
-from exfam.fields.explanations import explained_value
+from exfam.fields.explanations import explained_base
+from exfam.fields.latents import model_unit
 from exfam.groups import Groups
 
 N_SITES = 6
@@ -170,14 +171,23 @@ def assert_leave_one_out(part, batch):
 
 
 def check_reasons_of_one(model, frame):
-    """What one mean of a single map is made of is what it is made of beside all others."""
+    """What one mean of a single map is made of is how far it moves without each value."""
     (whole,) = model.explain(frame)
     inputs, part = model._inputs(frame), model.members_[0].value_part
+    base = getattr(part, "base", part)
+    batch = inputs.groups.pad([0])
+    there = batch.present[0].nonzero()[:, 0]
+    elements = base.normal.elements(batch)
+    means = base.of_elements(elements)[0, there, 0]
     options = {"given": inputs.given, "family": model.family_}
     for element in (0, int(whole.own.sum()) - 1):
-        alone = explained_value(part, inputs.groups, element, **options)
+        alone = explained_base(part, inputs.groups, 0, center=element, **options)
         for name in ("normal", "contributions", "shift", "covariates"):
-            assert_allclose(
-                getattr(alone, name)[0], getattr(whole, name)[element], rtol=1e-6, atol=1e-8
-            )
+            assert_allclose(getattr(alone, name)[0], getattr(whole, name)[element])
         assert alone.site[alone.own] == whole.site[whole.own][element]
+        for k in (0, len(there) // 2, len(there) - 1):
+            anomaly = elements.anomaly.clone()
+            anomaly[0, there[k]] = 0.0
+            moved = means - base.of_elements(elements._replace(anomaly=anomaly))[0, there, 0]
+            added = float(moved[alone.own][0]) * model_unit(model.family_).factor
+            assert_allclose(alone.contributions[0, k], added, rtol=1e-6, atol=1e-8)

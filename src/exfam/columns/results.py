@@ -101,6 +101,23 @@ class PlottedResult(TabularResult, ABC):
         return "to_frame(), plot()"
 
 
+def in_rows(axes: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A row for each entry of arrays of one shape: what it stands for on each axis, and values.
+
+    `axes`: by name, the labels of an axis, or None for its numbers from 0
+
+    >>> in_rows({"row": None, "word": ("a", "b")}, {"x": np.eye(2)})["word"]
+    array(['a', 'b', 'a', 'b'], dtype=object)
+    """
+    shape = next(iter(values.values())).shape
+    columns = dict(zip(axes, np.indices(shape).reshape(len(shape), -1), strict=True))
+    for name, labels in axes.items():
+        if labels is not None:
+            own = labels if isinstance(labels, np.ndarray) else np.array(labels, dtype=object)
+            columns[name] = own[columns[name]]
+    return columns | {name: numbers.ravel() for name, numbers in values.items()}
+
+
 def frame_kind_of(data: Any) -> str:
     """The kind of frame that data are, as narwhals names it: "pyarrow" for all that is no frame.
 

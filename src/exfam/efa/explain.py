@@ -11,7 +11,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
 from exfam.columns.label_index import index_of
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.efa.blanks import append_blank
 from exfam.efa.contributions import Contributions, contributions
 from exfam.efa.networks.based import BasedItems, network_of
@@ -60,14 +60,9 @@ class Explanation(PlottedResult):
         if part is None and not self.weights:
             return (self.contributions or next(iter(self.values.values()))).to_dict()
         weights = self.weights[next(iter(self.weights)) if part is None else part]
-        layer, head, center, column = np.indices(weights.shape).reshape(4, -1)
-        return {
-            "layer": layer + 1,
-            "head": head + 1,
-            "center": np.array(self.centers, dtype=object)[center],
-            "context": np.array(self.columns, dtype=object)[column],
-            "weight": weights.ravel(),
-        }
+        layers, heads = (np.arange(1, 1 + n) for n in weights.shape[:2])
+        axes = {"layer": layers, "head": heads, "center": self.centers, "context": self.columns}
+        return in_rows(axes, {"weight": weights})
 
 
 def explain_groups(

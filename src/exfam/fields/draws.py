@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int64, Shaped
 
 from exfam.checks import check_fraction
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.estimator.evaluate import value_parameters
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
@@ -50,9 +50,7 @@ class Forecast(PlottedResult):
         """Columns `time`, `site`, `mean`, `sd`, `low`, `high`: the ends of 90 % intervals."""
         low, high = self.interval()
         columns = {"mean": self.mean, "sd": self.sd, "low": low, "high": high}
-        n_steps, n_sites = self.mean.shape
-        names = {"time": np.repeat(self.times, n_sites), "site": np.tile(self.sites, n_steps)}
-        return names | {name: column.ravel() for name, column in columns.items()}
+        return in_rows({"time": self.times, "site": self.sites}, columns)
 
     @property
     def mean(self) -> StepsBySites:

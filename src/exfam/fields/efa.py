@@ -1,6 +1,7 @@
 """The FieldEFA estimator: exponential family attention over maps, and what it attended to."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -228,16 +229,14 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
         averaging heads of different networks means nothing.
         """
         inputs = self._inputs(X)
-        part, family = self.members_[0].eval().value_part, self.family_
-        with torch.inference_mode():
-            return [
-                (
-                    explained_network(part, inputs.groups, g, given=inputs.given)
-                    if isinstance(part, FieldNetwork)
-                    else explained_base(part, inputs.groups, g, given=inputs.given, family=family)
-                ).like(X)
-                for g in range(len(inputs.groups))
-            ]
+        part: Any = self.members_[0].eval().value_part
+        explained: Any = partial(explained_base, family=self.family_)
+        if isinstance(part, FieldNetwork):
+            explained = explained_network
+        return [
+            explained(part, inputs.groups, g, given=inputs.given).like(X)
+            for g in range(len(inputs.groups))
+        ]
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:

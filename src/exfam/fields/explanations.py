@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64, Shaped
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.families import Family
+from exfam.fields.base.elements import FieldElements
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
-from exfam.fields.data.facts import is_observed
-from exfam.fields.draws import copies_of_map
 from exfam.fields.latents import model_unit
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
@@ -58,20 +57,16 @@ class FieldExplanation(PlottedResult):
 
         `weight`: of attention, the mean over the heads of the last layer, where there is any.
         """
-        n_centers, n_context = int(self.own.sum()), len(self.site)
-        center, context = np.indices((n_centers, n_context)).reshape(2, -1)
-        columns = {
-            "center": self.site[self.own][center],
-            "site": self.site[context],
-            "steps_back": self.steps_back[context],
-        }
+        centers = self.site[self.own]
+        columns = {"steps_back": np.broadcast_to(self.steps_back, (len(centers), len(self.site)))}
         if self.contributions is not None:
-            columns["contribution"] = self.contributions.ravel()
+            columns["contribution"] = self.contributions
         if self.attention:
-            columns["weight"] = self.attention[-1].mean(0).ravel()
-        return columns
+            columns["weight"] = self.attention[-1].mean(0)
+        return in_rows({"center": centers, "site": self.site}, columns)
 
 
+@torch.inference_mode()
 def explained_network(
     network: FieldNetwork, groups: Groups, g: int, *, given: Groups
 ) -> FieldExplanation:
@@ -82,14 +77,12 @@ def explained_network(
     rows = batch.element[0].numpy()[there]
     length = batch.present.shape[1]
     n_keys = weights.keys.may_attend.shape[-1]
-    assert groups.item is not None
-    labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)
     names = groups.group_names
     layers = [_over_elements(layer[..., :n_keys], weights, length) for layer in weights.layers]
     read = weights.read_out
     return FieldExplanation(
         time=g if names is None else names[g],
-        site=labels[groups.item[rows]],
+        site=_labels(groups)[rows],
         coordinates=given.attributes["coordinates"][rows],
         steps_back=batch.steps_back[0].numpy()[there],
         own=(batch.steps_back == 0)[0].numpy()[there],
@@ -111,84 +104,51 @@ def _over_elements(
     return out.scatter_add(2, columns, kept).transpose(0, 1).cpu().numpy()
 
 
+@torch.no_grad()
 def explained_base(
-    part: Any, groups: Groups, g: int, *, given: Groups, family: Family
+    part: FieldBasePart | LocalBasePart | CorrectedFieldPart,
+    groups: Groups,
+    g: int,
+    *,
+    given: Groups,
+    family: Family,
+    center: int | None = None,
 ) -> FieldExplanation:
-    """What a base's means are made of, and what attention on it adds and weighs."""
-    corrected = isinstance(part, CorrectedFieldPart)
-    base: FieldBasePart | LocalBasePart = part.base if corrected else part
+    """What a base's means are made of, and what attention on it adds and weighs.
+
+    `center`: number of one of the map's own elements, which alone is explained, without weights
+    """
+    base: Any = part.base if isinstance(part, CorrectedFieldPart) else part
     maps = groups[g].compact()
     batch = maps.pad([0])
-    rows = batch.element[0][batch.present[0]].numpy()
-    if len(rows) > MOST_EXPLAINED:
+    there = batch.present[0].nonzero()[:, 0]
+    if center is None and len(there) > MOST_EXPLAINED:
         raise ExfamError(
             f"`X` must have maps of at most {MOST_EXPLAINED:,} rows to explain, got one of "
-            f"{len(rows):,} with those before it: every pair of values has a number. Explain rows "
+            f"{len(there):,} with those before it: every pair of values has a number. Explain rows "
             "around a site that you care for."
         )
-    own = (batch.steps_back == 0)[0][batch.present[0]].numpy()
-    location = base.location(batch)[batch.present].numpy()
-    added = _contributions(base, maps, rows, own)
-    shift = part.eta(batch)[batch.present][own, 0] - base.eta(batch)[batch.present][own, 0]
-    weights = _pair_weights(part, batch) if corrected else []
+    centers = there[batch.steps_back[0][there] == 0]
+    centers = centers if center is None else centers[center : center + 1]
+    rows, elements = batch.element[0][there].numpy(), base.normal.elements(batch)
+    shift = (part.eta(batch) - base.eta(batch))[0, centers, 0]
+    weights = []
+    if center is None and isinstance(part, CorrectedFieldPart):
+        weights = _pair_weights(part, batch)
     unit = model_unit(family)
     return FieldExplanation(
         time=g if groups.group_names is None else groups.group_names[g],
         site=_labels(maps)[rows],
         coordinates=given[g].compact().attributes["coordinates"][rows],
-        steps_back=batch.steps_back[0][batch.present[0]].numpy(),
-        own=own,
+        steps_back=batch.steps_back[0][there].numpy(),
+        own=torch.isin(there, centers).numpy(),
         attention=weights,
         null=[np.zeros(layer.shape[:2]) for layer in weights],
         read_out=None,
-        normal=unit.shift + unit.factor * location[own],
-        contributions=unit.factor * added,
+        normal=unit.shift + unit.factor * elements.location[0, centers].numpy(),
+        contributions=unit.factor * _contributions(base, elements, centers)[:, there].numpy(),
         shift=unit.factor * shift.double().numpy(),
-        covariates=unit.factor * base.normal.added(batch)[batch.present].numpy()[own],
-    )
-
-
-def explained_value(
-    part: FieldBasePart | LocalBasePart | CorrectedFieldPart,
-    maps: Groups,
-    element: int,
-    *,
-    given: Groups,
-    family: Family,
-) -> FieldExplanation:
-    """What one mean of a single map is made of: as `explained_base`, for one center alone.
-
-    Means are linear in the anomalies, so that their slopes say what each value adds.
-    `element`: number of the center among the map's own elements
-    """
-    base: Any = part.base if isinstance(part, CorrectedFieldPart) else part
-    maps = maps.compact()
-    batch = maps.pad([0])
-    present = batch.present[0]
-    rows = batch.element[0][present].numpy()
-    at = int(torch.nonzero((batch.steps_back == 0)[0] & present)[element])
-    elements = base.normal.elements(batch)
-    anomaly = elements.anomaly.clone().requires_grad_()
-    with torch.enable_grad():
-        mean = base.of_elements(elements._replace(anomaly=anomaly))[0, at, 0]
-        # A lone value's mean does not depend on any.
-        slopes = torch.autograd.grad(mean, anomaly)[0] if mean.requires_grad else 0.0 * anomaly
-    added = (slopes * elements.anomaly)[0][present].detach().numpy()
-    shift = (part.eta(batch) - base.eta(batch))[0, at, 0] if base is not part else torch.zeros(())
-    unit = model_unit(family)
-    return FieldExplanation(
-        time=0 if maps.group_names is None else maps.group_names[0],
-        site=_labels(maps)[rows],
-        coordinates=given.compact().attributes["coordinates"][rows],
-        steps_back=batch.steps_back[0].numpy()[present.numpy()],
-        own=np.flatnonzero(present.numpy()) == at,
-        attention=[],
-        null=[],
-        read_out=None,
-        normal=unit.shift + unit.factor * base.location(batch)[0, at : at + 1].numpy(),
-        contributions=unit.factor * added[None],
-        shift=unit.factor * shift.double().detach().reshape(1).numpy(),
-        covariates=unit.factor * base.normal.added(batch)[0, at : at + 1].numpy(),
+        covariates=unit.factor * base.normal.added(batch)[0, centers].numpy(),
     )
 
 
@@ -199,23 +159,16 @@ def _labels(groups: Groups) -> Shaped[np.ndarray, "elements"]:
 
 
 def _contributions(
-    base: FieldBasePart | LocalBasePart,
-    maps: Groups,
-    rows: Int64[np.ndarray, "context"],
-    own: Bool[np.ndarray, "context"],
-) -> Float[np.ndarray, "centers context"]:
-    """How far each value moves each mean, all others being what is normal: means are linear."""
-    (column,) = maps.values.values()
-    values = np.repeat(column[None].astype(np.float64), len(rows) + 1, axis=0)
-    copies, kept = copies_of_map(maps, values, is_observed(maps), targets=rows[own])
-    batch = copies.pad(np.arange(len(copies)))
-    elements = base.normal.elements(batch)
-    # Each copy keeps the anomaly of one element, the last of none.
-    wanted = torch.from_numpy(np.append(np.searchsorted(kept, rows), -1))
-    alone = batch.element % len(kept) == wanted[:, None]
-    elements = elements._replace(anomaly=torch.where(alone, elements.anomaly, 0.0))
-    means = base.of_elements(elements)[..., 0][batch.present].reshape(len(values), -1).double()
-    return (means[:-1] - means[-1:]).T[own].numpy()
+    base: FieldBasePart | LocalBasePart, elements: FieldElements, centers: Int64[Tensor, "centers"]
+) -> Float64[Tensor, "centers length"]:
+    """What each value adds to the means of centers, which are linear in the anomalies."""
+    anomaly = elements.anomaly.clone().requires_grad_()
+    with torch.enable_grad():
+        means = base.of_elements(elements._replace(anomaly=anomaly))[0, centers, 0]
+        if not means.requires_grad:  # a lone value's mean does not depend on any
+            return torch.zeros(len(centers), anomaly.shape[1]).double()
+        slopes = [torch.autograd.grad(mean, anomaly, retain_graph=True)[0][0] for mean in means]
+    return torch.stack(slopes) * elements.anomaly[0]
 
 
 def _pair_weights(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float64, Int64
 
 from exfam.checks import DataError, ExfamError, shown
@@ -15,7 +14,7 @@ from exfam.explorer.questions import Question, number_or_none, whole_of
 from exfam.explorer.views import Answer
 from exfam.fields import station_plan
 from exfam.fields.data.further import with_places
-from exfam.fields.explanations import FieldExplanation, explained_value
+from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
 
@@ -191,10 +190,10 @@ class StationsView:
         part: Any = self.model.members_[0].value_part
         if not hasattr(part, "base") and not hasattr(part, "of_elements"):
             raise ExfamError("`element` cannot be explained exactly: this model has no base.")
-        with torch.no_grad():
-            return explained_value(
-                part, inputs.groups, element, given=inputs.given, family=self.model.family_
-            )
+        family = self.model.family_
+        return explained_base(
+            part, inputs.groups, 0, given=inputs.given, family=family, center=element
+        )
 
     @property
     def _has_grid(self) -> bool:

@@ -7,10 +7,9 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.estimator.gain import gain_of_sums
-from exfam.families import StudentT
+from exfam.fields.base.compare import FEWEST_BLOCKS, MAPS_OF_A_BLOCK, gain_by_block
 from exfam.fields.base.conditionals import GivenOthers
-from exfam.fields.base.limits import log_mass_below
+from exfam.fields.base.limits import nats_of
 from exfam.fields.base.trials import (
     DEGREES,
     FEWEST_DEGREES_OF_CENSORED,
@@ -24,8 +23,6 @@ TAILS = (80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0)
 FEWEST_TAILS_OF_CENSORED = 8.0
 # Maps below which held-out blocks say nothing of tails, and values that they are tried on at most.
 FEWEST_MAPS, MOST_VALUES = 20, 60_000
-# Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
-MAPS_OF_A_BLOCK, FEWEST_BLOCKS = 10, 8
 
 
 class HeldOutValues(NamedTuple):
@@ -42,11 +39,7 @@ class HeldOutValues(NamedTuple):
 
     def nats(self, df: float, tails: float | None) -> Float64[Tensor, "values"]:
         """Log densities in units of anomalies; log probabilities of what is censored."""
-        nats = StudentT().log_prob(self.value, self.given.student_t(df, tails))
-        if not bool(self.censored.any()):
-            return nats
-        below = log_mass_below(self.limit, self.given, df, tails)
-        return torch.where(self.censored, below, nats)
+        return nats_of(self.value, self.given.student_t(df, tails), self.censored, self.limit)
 
 
 def choose_tails(trials: Trials, settings: Settings) -> Settings:
@@ -81,11 +74,7 @@ def _is_sure(added: Float64[Tensor, "values"], of_map: Int64[Tensor, "values"], 
     """Whether the gain is above zero by more than its error by blocks of maps."""
     of_map = of_map.unique(return_inverse=True)[1]
     block = of_map // max(1, min(MAPS_OF_A_BLOCK, n // FEWEST_BLOCKS))
-    zeros = torch.zeros(int(block[-1]) + 1).double()
-    total, size = (
-        zeros.index_add(0, block, part).numpy() for part in (added, torch.ones_like(added))
-    )
-    return gain_of_sums(total, size, 0.0, weights=(1.0, 1.0)).low > 0
+    return gain_by_block(added, torch.ones_like(added), block, 0.0).low > 0
 
 
 def _held_out(folds: Iterable[tuple[HeldOutMaps, GivenOthers]]) -> HeldOutValues:

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
-from exfam.families import Gaussian, StudentT
-from exfam.fields.base.limits import log_mass_below
+from exfam.families import Gaussian
+from exfam.fields.base.limits import nats_of
 from exfam.fields.base.trials import Settings, Trials
 
 # Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
@@ -36,12 +36,21 @@ class MapNats(NamedTuple):
         theirs = other.take(torch.isin(other.row, self.row))
         n_of_block = max(1, min(MAPS_OF_A_BLOCK, len(ours.row) // FEWEST_BLOCKS))
         block = torch.arange(len(ours.row)) // n_of_block
-        zeros = torch.zeros(int(block[-1]) + 1).double()
-        added, size = (
-            zeros.index_add(0, block, part).numpy()
-            for part in (ours.nats - theirs.nats, ours.number)
-        )
-        return gain_of_sums(added, size, float(theirs.nats.sum()), weights=(1.0, 1.0))
+        return gain_by_block(ours.nats - theirs.nats, ours.number, block, float(theirs.nats.sum()))
+
+
+def gain_by_block(
+    added: Float[Tensor, "parts"],
+    size: Float[Tensor, "parts"],
+    block: Int64[Tensor, "parts"],
+    base: float,
+    *,
+    gate: float = 1.0,
+) -> Gain:
+    """The gain of parts with so many values each, by blocks that increase; `base`: nats of all."""
+    zeros = torch.zeros(int(block[-1]) + 1).double()
+    sums = (zeros.index_add(0, block, part.double()).numpy() for part in (added, size))
+    return gain_of_sums(*sums, base, weights=(1.0, gate))
 
 
 def map_nats(trials: Trials, settings: Settings) -> MapNats:
@@ -51,10 +60,9 @@ def map_nats(trials: Trials, settings: Settings) -> MapNats:
         own = fold.evidence.first(len(fold.log_scale))
         shown = own.shown
         eta = given.student_t(settings.df, settings.tails)
-        nats = StudentT().log_prob(own.values, eta) - fold.log_scale
-        if own.censored is not None and own.limit is not None:
-            masses = log_mass_below(own.limit, given, settings.df, settings.tails)
-            nats = torch.where(own.censored, masses, nats)
+        nats = nats_of(own.values, eta, own.censored, own.limit)
+        density = True if own.censored is None else ~own.censored
+        nats = nats - fold.log_scale * density
         parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))
     return MapNats(*(torch.cat(part) for part in zip(*parts, strict=True)))
 

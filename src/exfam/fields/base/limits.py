@@ -101,6 +101,20 @@ def log_mass_below(
     return log_cdf((limit - location) / scale, total)
 
 
+def nats_of(
+    value: Numbers,
+    eta: Float64[Tensor, "*shape 3"],
+    censored: Bool[Tensor, "*shape"] | None,
+    limit: Numbers | None,
+) -> Numbers:
+    """Log densities under Student t's; log probabilities of values known to be at most a limit."""
+    nats = StudentT().log_prob(value, eta)
+    if censored is None or limit is None or not bool(censored.any()):
+        return nats
+    location, scale, df = StudentT().parameters(eta)
+    return torch.where(censored, log_cdf((limit - location) / scale, df), nats)
+
+
 def log_cdf(at: Float[Tensor, "*shape"], df: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Log of the cdf of Student's t, by the Gaussian of the same probability to third order.
 

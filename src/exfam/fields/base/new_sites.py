@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF, GivenOthers, with_tails
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.kernel import JITTER, MovingKernel
 from exfam.fields.base.levels import at_points, from_others, model_weights
-from exfam.fields.base.limits import Evidence, log_cdf
+from exfam.fields.base.limits import Evidence, nats_of
 from exfam.fields.base.maps import Covariance, Maps, Sites
 
 # Sites left out one by one, and rows that each is predicted on.
@@ -208,12 +207,7 @@ class LeftOutValues(NamedTuple):
     def nats(self, calibration: Calibration) -> float:
         """The log density of all values."""
         eta = calibration.of(self.eta[:, DEGREES.index(calibration.df)])
-        nats = StudentT().log_prob(self.value, eta)
-        if bool(self.censored.any()):
-            location, scale, df = StudentT().parameters(eta)
-            below = log_cdf((self.limit - location) / scale, df)
-            nats = torch.where(self.censored, below, nats)
-        return float(nats.sum())
+        return float(nats_of(self.value, eta, self.censored, self.limit).sum())
 
 
 def _course_of_others(

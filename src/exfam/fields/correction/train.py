@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from exfam.estimator.gain import Gain, gain_of_sums
+from exfam.estimator.gain import Gain
+from exfam.fields.base.compare import MAPS_OF_A_BLOCK, gain_by_block
 from exfam.fields.correction.cross_fit import Crossing, Examples
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs
@@ -22,8 +23,6 @@ LEAST_BATCH, BATCH_SHARE = 32, 1 / 32
 LEAST_STEPS, MOST_EPOCHS, PATIENCE = 20, 25, 5
 AVERAGE = 0.98
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
-# Blocks of neighboring maps that errors of a gain are taken over.
-MAPS_OF_A_BLOCK = 10
 
 
 class Gates(NamedTuple):
@@ -166,9 +165,7 @@ def _gain(
 ) -> Gain:
     """By blocks of maps that follow each other, which are alike."""
     block = torch.arange(len(added)) // MAPS_OF_A_BLOCK
-    zeros = torch.zeros(int(block[-1]) + 1).double()
-    total, size = (zeros.index_add(0, block, part.double()).numpy() for part in (added, values))
-    return gain_of_sums(total, size, float(base.sum()), weights=(1.0, gate))
+    return gain_by_block(added, values, block, float(base.sum()), gate=gate)
 
 
 def _row_nats(stops: list[Examples], shifts: list[Tensor], gates: Gates) -> Tensor:

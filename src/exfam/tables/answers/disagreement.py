@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 from exfam.checks import ExfamError, check_seed, check_whole
-from exfam.columns.results import TabularResult
+from exfam.columns.results import TabularResult, in_rows
 from exfam.tables.answers.distributions import TableModel, cell_log_prob, chain_log_prob
 from exfam.tables.answers.orders import random_orders
 from exfam.tables.data import Cells
@@ -36,9 +36,8 @@ class OrderDisagreement(TabularResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `row`, `order`, `log_prob` in nats."""
-        row, order = np.indices(self.log_prob.shape).reshape(2, -1)
-        names = np.array([", ".join(names) for names in self.orders], dtype=object)
-        return {"row": row, "order": names[order], "log_prob": self.log_prob.ravel()}
+        names = [", ".join(names) for names in self.orders]
+        return in_rows({"row": None, "order": names}, {"log_prob": self.log_prob})
 
     @property
     def mean(self) -> Float64[np.ndarray, "orders"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from exfam.checks import DataError, check_positive
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,9 +28,7 @@ class ColumnSimilarity(PlottedResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `column`, `other`, `cosine`, for all pairs."""
-        names = np.array(self.names, dtype=object)
-        first, second = np.indices(self.cosine.shape).reshape(2, -1)
-        return {"column": names[first], "other": names[second], "cosine": self.cosine.ravel()}
+        return in_rows({"column": self.names, "other": self.names}, {"cosine": self.cosine})
 
     def nearest(
         self, name: str, *, k: int, among: Collection[str] | None = None

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import log_softmax
 
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.response import FoldMembers, ResponseModel
@@ -43,16 +43,8 @@ class TableContributions(PlottedResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `row`, `target`, `column`, `output` (a number), `linear`, `trees`, `part`."""
-        row, target, column, output = np.indices(self.linear.shape).reshape(4, -1)
-        return {
-            "row": row,
-            "target": np.array(self.targets, dtype=object)[target],
-            "column": np.array(self.columns, dtype=object)[column],
-            "output": output,
-            "linear": self.linear.ravel(),
-            "trees": self.trees.ravel(),
-            "part": self.parts.ravel(),
-        }
+        axes = {"row": None, "target": self.targets, "column": self.columns, "output": None}
+        return in_rows(axes, {"linear": self.linear, "trees": self.trees, "part": self.parts})
 
     @property
     def parts(self) -> Float64[np.ndarray, "rows targets columns outputs"]:
@@ -83,13 +75,8 @@ class ContributionSummary(PlottedResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry for each target and column: names, size and spread."""
-        target, column = np.indices(self.size.shape).reshape(2, -1)
-        return {
-            "target": np.array(self.targets, dtype=object)[target],
-            "column": np.array(self.columns, dtype=object)[column],
-            "size": self.size.ravel(),
-            "spread": self.spread.ravel(),
-        }
+        axes = {"target": self.targets, "column": self.columns}
+        return in_rows(axes, {"size": self.size, "spread": self.spread})
 
 
 def cell_contributions(base: TableBase, cells: Cells, targets: Sequence[str]) -> TableContributions:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.checks import ExfamError, check_inside, check_whole, shown
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.tables.community.association import Sites, influence
 from exfam.tables.community.community_data import match_known, read_species
 from exfam.tables.community.community_model import FittedCommunity, SiteInputs, values_of_part
@@ -31,13 +31,8 @@ class CommunityPrediction(PlottedResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `site` (its row), `species`, `presence`, `mean`."""
-        site, species = np.indices(self.presence.shape).reshape(2, -1)
-        return {
-            "site": site,
-            "species": np.array(self.species, dtype=object)[species],
-            "presence": self.presence.ravel(),
-            "mean": self.mean.ravel(),
-        }
+        axes = {"site": None, "species": self.species}
+        return in_rows(axes, {"presence": self.presence, "mean": self.mean})
 
     def headline(self) -> str:
         """Of which family, and how many sites and species."""

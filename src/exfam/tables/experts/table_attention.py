@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
-from exfam.columns.results import PlottedResult
+from exfam.columns.results import PlottedResult, in_rows
 from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.experts import (
     Experts,
@@ -52,16 +52,9 @@ class TableExperts(PlottedResult):
 
         `weight`: the mean over heads
         """
-        parts = self.parts
-        row, target, column, output = np.indices(parts.shape).reshape(4, -1)
-        return {
-            "row": row,
-            "target": np.array(self.targets, dtype=object)[target],
-            "column": np.array(self.columns, dtype=object)[column],
-            "output": output,
-            "weight": self.weights.mean(2)[row, target, column],
-            "part": parts.ravel(),
-        }
+        axes = {"row": None, "target": self.targets, "column": self.columns, "output": None}
+        weight = np.broadcast_to(self.weights.mean(2)[..., None], self.parts.shape)
+        return in_rows(axes, {"weight": weight, "part": self.parts})
 
     @property
     def weights(self) -> Float64[np.ndarray, "rows targets heads columns"]:
@@ -227,14 +220,9 @@ class ExpertSummary(PlottedResult):
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry for each target and column: names, mean weight over heads, the rest."""
-        target, column = np.indices(self.size.shape).reshape(2, -1)
-        figures = {key: getattr(self, key).ravel() for key in ("size", "spread", "effect")}
-        return {
-            "target": np.array(self.targets, dtype=object)[target],
-            "column": np.array(self.columns, dtype=object)[column],
-            "weight": self.weight.mean(1).ravel(),
-            **figures,
-        }
+        figures = {key: getattr(self, key) for key in ("size", "spread", "effect")}
+        axes = {"target": self.targets, "column": self.columns}
+        return in_rows(axes, {"weight": self.weight.mean(1), **figures})
 
 
 def summarize_experts(table: TableAttention, cells: Cells, targets: Sequence[str]) -> ExpertSummary:
