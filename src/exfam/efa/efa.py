@@ -242,10 +242,6 @@ class EFA(
         default=None,
     )
 
-    def __repr__(self) -> str:
-        """The parameters, and once fitted what attention added to its base."""
-        return "\n".join([super().__repr__(), *gain_sentences(self)])
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.value_embedding == "raw" and self.join == "sum":

@@ -254,6 +254,12 @@ class Estimator(Declared, Routed):
     fit_seconds_: float = attribute()
     frame_kind_: str = attribute()
 
+    def __repr__(self) -> str:
+        """The parameters that differ from their defaults, and once fitted what was gained."""
+        from exfam.estimator.gain import gain_sentences
+
+        return "\n".join([super().__repr__(), *gain_sentences(self)])
+
     @property
     def history_(self) -> "History":
         """What happened in training, epoch by epoch, of the first member.

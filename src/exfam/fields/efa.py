@@ -176,11 +176,6 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
                 _calibrate(self._member(part), plan.validation)
         return parts
 
-    def __repr__(self) -> str:
-        """The parameters, and once fitted what attention added to its base."""
-        gain = getattr(self, "gain_", None)
-        return super().__repr__() if gain is None else f"{super().__repr__()}\n{gain}"
-
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
         part, gain = self.members_[0].value_part, getattr(self, "gain_", None)

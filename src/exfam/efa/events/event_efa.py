@@ -53,7 +53,7 @@ from exfam.efa.events.event_streams import EventStreams, streams_of
 from exfam.efa.inputs import Inputs, read_group_inputs
 from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import total_nats
-from exfam.estimator.gain import Gain, gain_sentences
+from exfam.estimator.gain import Gain
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import check_distinct, listed
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
@@ -304,10 +304,6 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which streams of `X` the model was fitted on, as `EFA.seen_in_fit`."""
         return overlap_of_groups(self, self._given(X)[0].groups).like(X)
-
-    def __repr__(self) -> str:
-        """The parameters that differ from their defaults, and what attention added."""
-        return "\n".join([super().__repr__(), *gain_sentences(self)])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -26,7 +26,14 @@ from exfam.tables.base.linear_heads import (
 )
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
 from exfam.tables.base.products import LEAST_SPREAD, Candidates
-from exfam.tables.base.residual_network import Course, Loss, as_views, fit_network
+from exfam.tables.base.residual_network import (
+    Course,
+    Loss,
+    ResidualNetwork,
+    Views,
+    as_views,
+    fit_network,
+)
 from exfam.tables.base.response import (
     FoldMembers,
     ResponseModel,
@@ -121,6 +128,105 @@ def _rows_of(task: ResponseTask, members: Members, random: np.random.Generator) 
     return _Rows(train, held_views(*given, random=random, held=is_held))
 
 
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """What the members of one fold are fitted to, and by which rows they are judged.
+
+    `y`: numbers in their unit, or codes of labels; `held`: the rows that are held out
+    """
+
+    task: ResponseTask
+    rows: _Rows
+    y: Float64[np.ndarray, "rows"]
+    held: Bool[np.ndarray, "rows"]
+
+    @property
+    def trained(self) -> Bool[np.ndarray, "rows"]:
+        """The rows that the fold is fitted to: all that are not held out, or all."""
+        return self.held if self.held.all() else ~self.held
+
+    def stacked(
+        self, name: str, views: Sequence[View | PartView], own: Bool[np.ndarray, "rows"]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of some rows of several views one after the other, responses and weights."""
+        n, numbers = len(views), np.concatenate([getattr(view[own], name) for view in views])
+        return numbers, np.tile(self.y[own], n), np.tile(self.task.weight[own], n)
+
+    def linear(self, head: Head) -> LinearHead:
+        """A linear predictor."""
+        return fit_head(head, *self._head_rows)
+
+    def products(self, head: Head, linear: LinearHead) -> LinearHead:
+        """The predictor with products of numbers and of indicators of labels that are not rare."""
+        code = self.task.code
+        feature = code.main_features
+        spread = self.rows.train[0].features[:, feature].std(0)
+        candidates = Candidates(feature, code.column_of_number).where(spread >= LEAST_SPREAD)
+        return fit_products(head, linear, *self._head_rows, candidates=candidates)
+
+    @property
+    def _head_rows(self) -> tuple[HeadRows, HeadRows]:
+        """Of training and held out."""
+        train = self.stacked("features", self.rows.train[:_LINEAR_VIEWS], self.trained)
+        return HeadRows(*train), HeadRows(*self.stacked("features", self.rows.held[:1], self.held))
+
+    def trees(self, settings: ForestSettings, *, n_views: int, seed: int) -> Forest:
+        """Trees of complete rows, or of these and of rows with cells hidden, held rows alike."""
+        rows = self._forest_rows(n_views)
+        return fit_forest(*rows, **self._of_trees, settings=settings, seed=seed)
+
+    def chosen_trees(self, *, seed: int) -> ForestSettings:
+        """How trees are grown: as the held rows prefer."""
+        fold, _ = self.with_statistics()
+        return choose_forest(*fold._forest_rows(1), **fold._of_trees, seed=seed)
+
+    @property
+    def _of_trees(self) -> dict[str, Any]:
+        """What trees are of, and which of their numbers are codes of labels."""
+        is_label = self.task.code.is_label
+        n_more = self.rows.train[0].for_trees.shape[1] - len(is_label)
+        kind = "numbers" if self.task.n_labels is None else "labels"
+        return {"kind": kind, "by_label": np.append(is_label, np.zeros(n_more, dtype=bool))}
+
+    def _forest_rows(self, n_views: int) -> tuple[ForestRows, ForestRows]:
+        """Of the first views of training, and held out."""
+        held = self.rows.held
+        of_held = [held[0]] if n_views == 1 else [held[0], held[2]]
+        train = self.stacked("for_trees", self.rows.train[:n_views], self.trained)
+        return ForestRows(*train), ForestRows(*self.stacked("for_trees", of_held, self.held))
+
+    def network(self, linear: LinearHead, *, seed: int) -> ResidualNetwork:
+        """A network that corrects the linear predictor."""
+
+        def seen(views: Sequence[View]) -> Views:
+            inputs = [linear.standardized(view.features) for view in views]
+            outputs = [linear.outputs(view.features) for view in views]
+            if self.task.n_labels is None:
+                scale = linear.shared[0]
+                outputs = [np.column_stack([own, np.full(len(own), scale)]) for own in outputs]
+            return as_views(inputs, outputs)
+
+        course = Course(
+            seen(self.rows.train),
+            Loss(self.y, n_labels=self.task.n_labels, df=_DF_OF_BASE),
+            torch.from_numpy(self.task.weight.astype(np.float32)),
+            torch.from_numpy(self.held),
+            seen([self.rows.held[0][self.held], self.rows.held[2][self.held]]),
+        )
+        return fit_network(course, seed=seed)
+
+    def with_statistics(self) -> tuple["_Fold", FoldStatistics | None]:
+        """The fold with statistics of columns with many labels, where it has any."""
+        task, rows, known = self.task, self.rows, ~self.held
+        many = many_labels(rows.train[0], task.code.is_label)
+        if not len(many) or self.held.all():
+            return self, None
+        learned = StatisticRows(self.y, task.weight, task.n_labels, many)
+        statistics = learned.learn(rows.train[0], known)
+        held = [replace(part, view=statistics.widened(part.view)) for part in rows.held]
+        return replace(self, rows=_Rows(learned.cross_fitted(rows.train, known), held)), statistics
+
+
 def fit_response(task: ResponseTask, members: Members, *, seed: int) -> ResponseModel:
     """The model of one column."""
     random = np.random.default_rng(seed)
@@ -133,9 +239,9 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     seeds = [*range(seed, seed + len(task.held)), seed]
     settings = None
     if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
-        settings = _chosen_trees(task, y, rows, held_by[0], seed=seed)
+        settings = _Fold(task, rows, y, held_by[0]).chosen_trees(seed=seed)
     fits = [
-        _fit_fold(task, y, rows, is_held, members=members, settings=settings, seed=own)
+        _fit_fold(_Fold(task, rows, y, is_held), members, settings, seed=own)
         for is_held, own in zip(held_by, seeds, strict=False)
     ]
     if all(fit.products is fit.linear for fit in fits):
@@ -156,8 +262,7 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     is_held = task.held[0]
     nats: list[float] = []
     for unit in units:
-        y = unit.to_unit(task.y)
-        head = _fit_linear(StudentHead(), y, task.weight, rows, is_held)
+        head = _Fold(task, rows, unit.to_unit(task.y), is_held).linear(StudentHead())
         slope = np.average(unit.log_slope(task.y)[is_held], weights=task.weight[is_held])
         nats.append(head.validation - slope + (_WORTH_A_SCALE if len(nats) else 0.0))
     return units[int(np.argmin(nats))]
@@ -174,182 +279,25 @@ def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
     return Unit(float(center), float(spread), scale, _OF_GAP * gap / spread)
 
 
-def _fit_linear(
-    head: Head,
-    y: Float64[np.ndarray, "rows"],
-    weight: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-) -> LinearHead:
-    train = _stacked(rows.train[:_LINEAR_VIEWS], y, weight, _trained(is_held))
-    return fit_head(head, train, _stacked(rows.held[:1], y, weight, is_held))
-
-
-def _fit_products(
-    head: Head,
-    linear: LinearHead,
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-) -> LinearHead:
-    """The predictor with products of numbers and of indicators of labels that are not rare."""
-    feature = task.code.main_features
-    spread = rows.train[0].features[:, feature].std(0)
-    candidates = Candidates(feature, task.code.column_of_number).where(spread >= LEAST_SPREAD)
-    train = _stacked(rows.train[:_LINEAR_VIEWS], y, task.weight, _trained(is_held))
-    held = _stacked(rows.held[:1], y, task.weight, is_held)
-    return fit_products(head, linear, train, held, candidates=candidates)
-
-
-def _with_statistics(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-) -> tuple[_Rows, FoldStatistics | None]:
-    """The rows with statistics of columns with many labels, where a fold has any."""
-    many = many_labels(rows.train[0], task.code.is_label)
-    if not len(many) or is_held.all():
-        return rows, None
-    learned = StatisticRows(y, task.weight, task.n_labels, many)
-    statistics = learned.learn(rows.train[0], ~is_held)
-    train = learned.cross_fitted(rows.train, ~is_held)
-    held = [replace(part, view=statistics.widened(part.view)) for part in rows.held]
-    return _Rows(train, held), statistics
-
-
-def _by_label(task: ResponseTask, view: View) -> Bool[np.ndarray, "numbers"]:
-    """Which numbers for trees are codes of labels."""
-    own = task.code.is_label
-    return np.append(own, np.zeros(view.for_trees.shape[1] - len(own), dtype=bool))
-
-
-def _trained(is_held: Bool[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
-    """The rows that a fold is fitted to: all that are not held out, or all."""
-    return is_held if is_held.all() else ~is_held
-
-
-def _stacked(
-    views: Sequence[View | PartView],
-    y: np.ndarray,
-    weight: np.ndarray,
-    rows: Bool[np.ndarray, "rows"],
-) -> HeadRows:
-    features = np.concatenate([view[rows].features for view in views])
-    return HeadRows(features, np.tile(y[rows], len(views)), np.tile(weight[rows], len(views)))
-
-
 def _fit_fold(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-    *,
-    members: Members,
-    settings: ForestSettings | None,
-    seed: int,
+    fold: _Fold, members: Members, settings: ForestSettings | None, *, seed: int
 ) -> FoldMembers:
-    rows, statistics = _with_statistics(task, y, rows, is_held)
+    fold, statistics = fold.with_statistics()
+    task, trained = fold.task, fold.trained
     head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
-    linear = _fit_linear(head, y, task.weight, rows, is_held)
+    linear = fold.linear(head)
     # A network finds products by itself.
-    products = linear if members.network else _fit_products(head, linear, task, y, rows, is_held)
+    products = linear if members.network else fold.products(head, linear)
     ordered = network = trees = trees_masked = None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
-        ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)
+        ordered = fold.linear(OrderedHead(task.n_labels))
     if members.network:
-        network = fit_network(_course(task, y, rows, is_held, linear), seed=seed)
+        network = fold.network(linear, seed=seed)
     if settings is not None:
-        trees, trees_masked = _fit_trees(task, y, rows, is_held, settings=settings, seed=seed)
-    trained = _trained(is_held)
-    constant, _ = head.start(y[trained], task.weight[trained])
+        trees, trees_masked = (fold.trees(settings, n_views=n, seed=seed) for n in (1, _TREE_VIEWS))
+    constant, _ = head.start(fold.y[trained], task.weight[trained])
     return FoldMembers(
         constant, linear, products, ordered, network, trees, trees_masked, statistics
-    )
-
-
-def _chosen_trees(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-    *,
-    seed: int,
-) -> ForestSettings:
-    """How trees are grown: as the held rows of one fold prefer."""
-    rows, _ = _with_statistics(task, y, rows, is_held)
-    given = _for_trees(task, y, rows, is_held, n_views=1)
-    return choose_forest(*given, **_kind_of_trees(task, rows), seed=seed)
-
-
-def _fit_trees(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-    *,
-    settings: ForestSettings,
-    seed: int,
-) -> tuple[Forest, Forest]:
-    """Trees of complete rows, and of these and of rows with cells hidden, held rows alike."""
-    trees, trees_masked = (
-        fit_forest(
-            *_for_trees(task, y, rows, is_held, n_views=n_views),
-            **_kind_of_trees(task, rows),
-            settings=settings,
-            seed=seed,
-        )
-        for n_views in (1, _TREE_VIEWS)
-    )
-    return trees, trees_masked
-
-
-def _kind_of_trees(task: ResponseTask, rows: _Rows) -> dict[str, Any]:
-    kind = "numbers" if task.n_labels is None else "labels"
-    return {"kind": kind, "by_label": _by_label(task, rows.train[0])}
-
-
-def _for_trees(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-    *,
-    n_views: int,
-) -> tuple[ForestRows, ForestRows]:
-    """Rows of the first views to fit to, and held ones."""
-    held = [rows.held[0]] if n_views == 1 else [rows.held[0], rows.held[2]]
-
-    def stacked(views: Sequence[View | PartView], own: Bool[np.ndarray, "rows"]) -> ForestRows:
-        x = np.concatenate([view[own].for_trees for view in views])
-        n = len(views)
-        return ForestRows(x, np.tile(y[own], n), np.tile(task.weight[own], n))
-
-    return stacked(rows.train[:n_views], _trained(is_held)), stacked(held, is_held)
-
-
-def _course(
-    task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
-    rows: _Rows,
-    is_held: Bool[np.ndarray, "rows"],
-    linear: LinearHead,
-) -> Course:
-    def offset(view: View) -> np.ndarray:
-        outputs = linear.outputs(view.features)
-        if task.n_labels is not None:
-            return outputs
-        return np.column_stack([outputs, np.full(len(outputs), linear.shared[0])])
-
-    standardized = [linear.standardized(view.features) for view in rows.train]
-    held = [rows.held[0][is_held], rows.held[2][is_held]]
-    return Course(
-        as_views(standardized, [offset(view) for view in rows.train]),
-        Loss(y, n_labels=task.n_labels, df=_DF_OF_BASE),
-        torch.from_numpy(task.weight.astype(np.float32)),
-        torch.from_numpy(is_held),
-        as_views([linear.standardized(v.features) for v in held], [offset(v) for v in held]),
     )
 
 

@@ -267,11 +267,6 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         explained = explained_cells(self.community_, inputs, value, cells=cells, number=part)
         return [explanation.like(X) for explanation in explained]
 
-    def __repr__(self) -> str:
-        """The parameters that differ from their defaults, and what the correction added."""
-        gain = self.gains_[0] if hasattr(self, "gains_") else None
-        return super().__repr__() if gain is None else f"{super().__repr__()}\n{gain}"
-
     def _given(self, X: Any, known: Any) -> tuple[SiteInputs, Float[np.ndarray, "sites species"]]:
         """What is known of sites and, NaN elsewhere, of species."""
         self._check_fitted()

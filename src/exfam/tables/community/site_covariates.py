@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float, Float64
 
 from exfam.checks import DataError
+from exfam.tables.base.encode import squashed
+from exfam.tables.base.fill import GaussianFill
 from exfam.tables.data.frames import RawColumn, RawTable
 
-# Beyond this many standard deviations, numbers grow by logarithms.
-_FAR = 2.0
 # Deciles of a normal are this many standard deviations apart.
 _DECILES = 2.563
 # Sites per bin, and how few and many bins a covariate has.
@@ -50,9 +50,7 @@ class Covariate:
             code = np.array([codes.get(text, -1) for text in texts_of(column)])
             hot = (code[:, None] == np.arange(len(self.labels))).astype(np.float64)
             return np.where((code < 0)[:, None], np.nan, hot)
-        z = (_numbers(column, self.name) - self.center) / self.spread
-        far = np.sign(z) * (_FAR + np.log1p(np.maximum(np.abs(z) - _FAR, 0.0)))
-        return np.where(np.abs(z) > _FAR, far, z)[:, None]
+        return squashed((_numbers(column, self.name) - self.center) / self.spread)[:, None]
 
     def columns(self, raw: Matrix) -> Float[np.ndarray, "sites pieces"]:
         """Of a number z, z^2 / 2 and the pieces of a piecewise linear function."""
@@ -79,7 +77,8 @@ class SiteDesign:
 
     def filled(self, table: RawTable) -> Float64[np.ndarray, "sites raw"]:
         """Standardized numbers and labels of the rows, missing ones filled in."""
-        return _filled(self._raw(table), self.mean, self.covariance)
+        fill = GaussianFill(self.mean, np.ones_like(self.mean), self.covariance)
+        return fill(self._raw(table))
 
     def points(self, filled: Float[np.ndarray, "sites raw"]) -> Float64[np.ndarray, "sites raw"]:
         """The same with a spread of 1 in every column."""
@@ -184,22 +183,3 @@ def _numbers(column: RawColumn, name: str) -> Float64[np.ndarray, "sites"]:
     else:
         number = column.values.astype(np.float64)
     return np.where(column.missing, np.nan, number)
-
-
-def _filled(
-    raw: Float[np.ndarray, "sites raw"],
-    mean: Float64[np.ndarray, "raw"],
-    covariance: Float64[np.ndarray, "raw raw"],
-) -> Float[np.ndarray, "sites raw"]:
-    """Missing numbers as their mean given those that are there, under a joint Gaussian."""
-    filled = raw.copy()
-    gaps: Bool[np.ndarray, "sites raw"] = np.isnan(raw)
-    for pattern in np.unique(gaps[gaps.any(1)], axis=0):
-        rows = (gaps == pattern).all(1)
-        there = ~pattern
-        weight = np.linalg.solve(
-            covariance[np.ix_(there, there)], covariance[np.ix_(there, pattern)]
-        )
-        apart = raw[np.ix_(rows, there)] - mean[there]
-        filled[np.ix_(rows, pattern)] = mean[pattern] + apart @ weight
-    return filled

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from exfam.checks import DataError, with_types
 from exfam.estimator.base import Estimator, attribute
-from exfam.estimator.gain import Gain, gain_sentences
+from exfam.estimator.gain import Gain
 from exfam.estimator.plain import from_plain
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
@@ -112,10 +112,6 @@ class TableEstimator(
         if self.base_ is None or self.response_ is None:
             return None
         return self.base_.columns[self.schema_.index(self.response_)].gain
-
-    def __repr__(self) -> str:
-        """The parameters, and once fitted what network and trees added to the linear predictors."""
-        return "\n".join([super().__repr__(), *gain_sentences(self)])
 
     @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
