@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import minimize
 
-from exfam.tables.community.environment import CrossFit, safe_value
-from exfam.tables.community.responses import SpeciesResponse
+from exfam.tables.community.environment import CrossFit
 from exfam.tables.community.ridge import Observed
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -111,15 +110,12 @@ def known_at(there: Known, share: float, random: np.random.Generator) -> Known:
     return there & (rank < np.round(share * there.sum(1, keepdims=True)))
 
 
-def fit_association(
-    response: SpeciesResponse, seen: Observed, cross: CrossFit, *, seed: int
-) -> Association:
+def fit_association(cross: CrossFit, *, seed: int) -> Association:
     """Correlations of all out-of-fold residuals; ridge and scales by folds and shares known."""
-    log_size = cross.of_all.log_size
-    value = safe_value(response, seen)
-    residual = np.where(seen.there, response.residual(value, cross.eta, log_size), 0.0)
+    seen, log_size = cross.seen, cross.of_all.log_size
+    residual = seen.residual(cross.eta, log_size)
     random = np.random.default_rng(seed)
-    rows = np.sort(random.permutation(len(value))[:_MOST_SITES])
+    rows = np.sort(random.permutation(len(residual))[:_MOST_SITES])
     known = [known_at(seen.there[rows], share, random) for share in SHARES]
     matrices = {
         f: correlations(residual[cross.folds != f], seen.there[cross.folds != f])
@@ -131,8 +127,7 @@ def fit_association(
             _by_fold(matrices, residual[rows], pattern, (ridge, cross.folds[rows]))
             for pattern in known
         ]
-        held = (value[rows], cross.eta[rows], seen.there[rows])
-        nats, scale = fit_scales(response, held, shift, log_size=log_size)
+        nats, scale = fit_scales(seen[rows], cross.eta[rows], shift, log_size=log_size)
         if best is None or nats < best[0]:
             best = (nats, ridge, scale)
     assert best is not None
@@ -155,14 +150,13 @@ def _by_fold(
 
 
 def fit_scales(
-    response: SpeciesResponse,
-    held: tuple[Sites, Sites, Known],
+    seen: Observed,
+    eta: Sites,
     shift: Sequence[Sites],
     *,
     log_size: Float[np.ndarray, "species"],
 ) -> tuple[float, Float[np.ndarray, "species"]]:
     """Mean nats and exp(a + d_s): one scale of all species and a ridged deviation of each."""
-    value, eta, there = held
     n, n_species = eta.shape
 
     def objective(numbers: np.ndarray) -> tuple[float, np.ndarray]:
@@ -170,9 +164,9 @@ def fit_scales(
         nats, slope = 0.0, np.zeros(n_species)
         for moved in shift:
             at = eta + scale * moved
-            nats -= float((response.log_prob(value, at, log_size) * there).sum())
-            score, _ = response.score_and_information(value, at, log_size)
-            slope -= (score * there * moved).sum(0) * scale
+            nats += float(seen.nats(at, log_size).sum())
+            score, _ = seen.response.score_and_information(seen.value, at, log_size)
+            slope -= (score * seen.there * moved).sum(0) * scale
         nats, slope = nats / len(shift), slope / len(shift)
         drawn = _OF_SCALES * np.square(numbers[1:])
         gradient = np.append(slope.sum(), slope + 2 * _OF_SCALES * numbers[1:])

@@ -20,7 +20,7 @@ from exfam.tables.community.community_model import (
     takes_effort,
     values_of_part,
 )
-from exfam.tables.community.community_parts import FittedPart, fit_part
+from exfam.tables.community.community_parts import fit_part
 from exfam.tables.community.environment import (
     CrossFit,
     block_folds,
@@ -71,15 +71,15 @@ class _Base:
         return float(gain.mean()) > error and (not self.everywhere or min(of_folds) > 0)
 
     def seen(self, name: str, value: np.ndarray) -> Observed:
-        own, there = values_of_part(name, value)
-        return Observed(own, there, self.effort * takes_effort(name))
+        (own, there), response = values_of_part(name, value), RESPONSES[name]
+        safe = response.safe(own, there)
+        return Observed(response, safe, there, self.effort * takes_effort(name))
 
     def crossed(self, name: str, value: np.ndarray) -> CrossFit:
-        return cross_fit(RESPONSES[name], self.design, self.seen(name, value), folds=self.folds)
+        return cross_fit(self.design, self.seen(name, value), folds=self.folds)
 
     def site_nats(self, name: str, value: np.ndarray) -> Float[np.ndarray, "sites"]:
-        seen = self.seen(name, value)
-        return held_out_nats(RESPONSES[name], self.design, seen, folds=self.folds)
+        return held_out_nats(self.design, self.seen(name, value), folds=self.folds)
 
 
 def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | None, ...]]:
@@ -98,7 +98,16 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
     if plan.coordinates:
         points = read_points(plan.table, plan.coordinates)
         surface, base = _with_surface(points, base, first, value)
-    family, fits = _fit_parts(plan, base, family)
+    family, crossed = _chosen_family(family, base, value)
+    fits = [
+        fit_part(
+            crossed.get(name) or base.crossed(name, value),
+            corrected=plan.corrected,
+            everywhere=base.everywhere,
+            seed=plan.seed,
+        )
+        for name in PARTS[family]
+    ]
     model = FittedCommunity(
         species=plan.species.names,
         family=family,
@@ -108,29 +117,9 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
         coordinates=plan.coordinates if surface is not None else (),
         effort=plan.effort,
         center=base.design.mean(0),
-        parts=tuple(fit.part for fit in fits),
+        parts=tuple(part for part, _ in fits),
     )
-    return model, tuple(fit.gain for fit in fits)
-
-
-def _fit_parts(plan: CommunityPlan, base: _Base, family: str) -> tuple[str, list[FittedPart]]:
-    """The family, chosen where it is left to choice, and its parts."""
-    value = plan.species.value
-    family, crossed = _chosen_family(family, base, value)
-    fits = [
-        fit_part(
-            name,
-            base.design,
-            base.seen(name, value),
-            folds=base.folds,
-            corrected=plan.corrected,
-            everywhere=base.everywhere,
-            seed=plan.seed,
-            cross=crossed.get(name),
-        )
-        for name in PARTS[family]
-    ]
-    return family, fits
+    return model, tuple(gain for _, gain in fits)
 
 
 def _folds(plan: CommunityPlan) -> Int64[np.ndarray, "sites"]:

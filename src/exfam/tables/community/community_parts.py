@@ -3,10 +3,10 @@
 eta = environment + c * (what the residuals of the others say) + correction
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 
 from exfam.estimator.gain import Gain
 from exfam.tables.community.association import (
@@ -22,17 +22,14 @@ from exfam.tables.community.community_correction import Correction, Site, correc
 from exfam.tables.community.community_training import (
     FEWEST_SITES,
     FoldData,
-    HeldOut,
+    FoldRows,
     fit_correction,
 )
 from exfam.tables.community.environment import (
     Coefficients,
     CrossFit,
-    cross_fit,
-    safe_value,
 )
 from exfam.tables.community.responses import RESPONSES, SpeciesResponse
-from exfam.tables.community.ridge import Design, Observed
 
 # Draws of sites that intervals of correlations are made of: fewer for many species.
 _N_DRAWS, _NUMBERS_OF_DRAWS = 200, 5_000_000
@@ -114,75 +111,32 @@ class CommunityPart:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FittedPart:
-    """A part with what its fit says of it."""
-
-    part: CommunityPart
-    gain: Gain | None
-    nats: float
-
-
 def fit_part(
-    name: str,
-    design: Design,
-    seen: Observed,
-    *,
-    folds: Int64[np.ndarray, "sites"],
-    corrected: bool,
-    everywhere: bool,
-    seed: int,
-    cross: CrossFit | None = None,
-) -> FittedPart:
-    """Fit a response; `cross`: its regressions, where these have been fitted already.
+    cross: CrossFit, *, corrected: bool, everywhere: bool, seed: int
+) -> tuple[CommunityPart, Gain | None]:
+    """The part of a response that has these regressions, and what its correction added.
 
     `everywhere`: whether a correction must add something in every fold
     """
-    response = RESPONSES[name]
-    if cross is None:
-        cross = cross_fit(response, design, seen, folds=folds)
-    association = fit_association(response, seen, cross, seed=seed)
-    log_size = cross.of_all.log_size
-    value = safe_value(response, seen)
-    residual = np.where(seen.there, response.residual(value, cross.eta, log_size), 0.0)
+    seen, environment = cross.seen, cross.of_all
+    association = fit_association(cross, seed=seed)
+    residual = seen.residual(cross.eta, environment.log_size)
     correction = gain = None
-    if corrected and len(value) >= FEWEST_SITES and value.shape[1] > 1:
-        parts = [
-            _fold_data(response, (design, seen, residual), (cross, association), f)
-            for f in range(len(cross.of_folds))
-        ]
-        correction, gain = fit_correction(
-            response, parts, log_size=log_size, seed=seed, everywhere=everywhere
-        )
+    if corrected and len(residual) >= FEWEST_SITES and residual.shape[1] > 1:
+        n_folds = len(cross.of_folds)
+        folds = [_fold_data(cross, residual, association, f) for f in range(n_folds)]
+        correction, gain = fit_correction(folds, seed=seed, everywhere=everywhere)
     spread = _spread(residual, seen.there, seed=seed)
-    part = CommunityPart(response, cross.of_all, association, spread, correction)
-    return FittedPart(part, gain, cross.nats)
+    return CommunityPart(seen.response, environment, association, spread, correction), gain
 
 
-def _fold_data(
-    response: SpeciesResponse,
-    data: tuple[Design, Observed, Sites],
-    fits: tuple[CrossFit, Association],
-    f: int,
-) -> FoldData:
-    design, seen, residual = data
-    cross, association = fits
+def _fold_data(cross: CrossFit, residual: Sites, association: Association, f: int) -> FoldData:
     held, inside = cross.folds == f, cross.folds != f
-    log_size, value = cross.of_all.log_size, safe_value(response, seen)
-    env = cross.of_folds[f].eta(design[inside], seen.offset[inside])
-    own = Association(
-        correlations(residual[inside], seen.there[inside]), association.ridge, association.scale
-    )
-    in_sample = response.residual(value[inside], env, log_size)
-    there = seen.there
-    return FoldData(
-        env=env,
-        residual=np.where(there[inside], in_sample, 0.0),
-        value=value[inside],
-        there=there[inside],
-        held_out=HeldOut(cross.eta[held], residual[held], value[held], there[held]),
-        association=own,
-    )
+    seen, log_size = cross.seen, cross.of_all.log_size
+    env = cross.of_folds[f].eta(cross.design[inside], seen.offset[inside])
+    own = replace(association, correlation=correlations(residual[inside], seen.there[inside]))
+    train = FoldRows(env, seen[inside].residual(env, log_size), seen[inside])
+    return FoldData(train, FoldRows(cross.eta[held], residual[held], seen[held]), own, log_size)
 
 
 def _spread(

@@ -22,7 +22,7 @@ from exfam.tables.community.community_correction import (
     clipped_env,
     correction_of,
 )
-from exfam.tables.community.responses import SpeciesResponse
+from exfam.tables.community.ridge import Observed
 from exfam.training.adamw import AdamW
 
 N_HIDDEN = 64
@@ -65,28 +65,25 @@ class CommunityNetwork(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Rows that a fold leaves out: `eta` and residuals of a regression that has not seen them."""
+class FoldRows:
+    """Rows of a fold with what was seen: `eta` and residuals of a regression."""
 
     env: Sites
     residual: Sites
-    value: Sites
-    there: Bool[np.ndarray, "sites species"]
+    seen: Observed
 
 
 @dataclass(frozen=True, eq=False)
 class FoldData:
-    """What a fold's network learns from, and the held-out rows that judge it.
+    """What a fold's network learns from, by the regression fitted on these rows.
 
-    `env` and `residual` of the training rows are those of the regression fitted on these rows.
+    `held_out`: the rows that judge it, by a regression that has not seen them
     """
 
-    env: Sites
-    residual: Sites
-    value: Sites
-    there: Bool[np.ndarray, "sites species"]
-    held_out: HeldOut
+    train: FoldRows
+    held_out: FoldRows
     association: Association
+    log_size: Float[np.ndarray, "species"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +94,7 @@ class KnownView:
     base: Sites
 
 
-def _view(data: FoldData, env: Sites, residual: Sites, known: Known) -> KnownView:
-    link = data.association
+def _view(link: Association, env: Sites, residual: Sites, known: Known) -> KnownView:
     shift = shifts(link.correlation, residual, known, ridge=link.ridge)
     return KnownView(known, env + link.scale * shift)
 
@@ -107,7 +103,8 @@ def _training_views(
     data: FoldData, random: np.random.Generator
 ) -> list[tuple[np.ndarray, KnownView]]:
     """Batches of rows with the species that are known of each, in several views of all rows."""
-    n, n_species = data.value.shape
+    train, link = data.train, data.association
+    n, n_species = train.env.shape
     size = max(size for least, size in _BATCHES.items() if n >= least)
     batches = []
     for _ in range(_N_VIEWS):
@@ -115,26 +112,29 @@ def _training_views(
         for first in range(0, n, size):
             rows = order[first : first + size]
             drawn = random.random(n_species) < random.random()
-            known = data.there[rows] & drawn
-            batches.append((rows, _view(data, data.env[rows], data.residual[rows], known)))
+            known = train.seen.there[rows] & drawn
+            batches.append((rows, _view(link, train.env[rows], train.residual[rows], known)))
     return batches
 
 
 class FoldTraining:
     """One fold's network while it is trained, an epoch at a time."""
 
-    def __init__(
-        self, response: SpeciesResponse, data: FoldData, log_size: np.ndarray, seed: int
-    ) -> None:
-        self.response, self.data, self.log_size = response, data, log_size
+    def __init__(self, data: FoldData, seed: int) -> None:
+        self.data = data
         self.random = np.random.default_rng(seed)
         self.generator = torch.Generator().manual_seed(seed)
-        self.network = CommunityNetwork(data.value.shape[1], generator=self.generator)
+        self.network = CommunityNetwork(data.train.env.shape[1], generator=self.generator)
         self.optimizer = AdamW(self.network.parameters(), lr=_RATE, weight_decay=_DECAY)
         self.batches = _training_views(data, self.random)
         held = data.held_out
         self.views = [
-            _view(data, held.env, held.residual, known_at(held.there, share, self.random))
+            _view(
+                data.association,
+                held.env,
+                held.residual,
+                known_at(held.seen.there, share, self.random),
+            )
             for share in _SHARES
         ]
 
@@ -149,17 +149,17 @@ class FoldTraining:
         self.network.eval()
 
     def _step(self, rows: np.ndarray, view: KnownView) -> None:
-        data = self.data
-        given = np.where(view.known, data.residual[rows], 0.0)
-        inputs = (clipped_env(data.env[rows]), given, view.known)
+        train, seen = self.data.train, self.data.train.seen[rows]
+        given = np.where(view.known, train.residual[rows], 0.0)
+        inputs = (clipped_env(train.env[rows]), given, view.known)
         tensors = [torch.as_tensor(array, dtype=torch.float32) for array in inputs]
-        target = data.there[rows] & ~view.known
+        target = seen.there & ~view.known
         shift = self.network(*tensors)
         eta = view.base + shift.detach().double().numpy()
-        score, _ = self.response.score_and_information(data.value[rows], eta, self.log_size)
+        score, _ = seen.response.score_and_information(seen.value, eta, self.data.log_size)
         slope = -np.where(target, score, 0.0) / max(int(target.sum()), 1)
         self.optimizer.zero_grad()
-        shift.backward(torch.as_tensor(slope * data.value.shape[1], dtype=torch.float32))
+        shift.backward(torch.as_tensor(slope * eta.shape[1], dtype=torch.float32))
         self.optimizer.step()
 
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -172,26 +172,21 @@ class FoldTraining:
 
 
 def fit_correction(
-    response: SpeciesResponse,
-    folds: Sequence[FoldData],
-    *,
-    log_size: np.ndarray,
-    seed: int,
-    everywhere: bool,
+    folds: Sequence[FoldData], *, seed: int, everywhere: bool
 ) -> tuple[Correction | None, Gain]:
     """The networks of all folds, and what they add on held-out rows; None if that is nothing.
 
     `everywhere`: whether they must add something in every fold
     """
-    n_members = 3 if folds[0].value.size <= _FEW_CELLS else 1
+    n_members = 3 if folds[0].train.env.size <= _FEW_CELLS else 1
     trainings = [
-        [FoldTraining(response, data, log_size, seed + 100 * f + m) for m in range(n_members)]
+        [FoldTraining(data, seed + 100 * f + m) for m in range(n_members)]
         for f, data in enumerate(folds)
     ]
-    sizes = np.concatenate([data.held_out.there.sum(1) for data in folds]).astype(np.float64)
+    sizes = np.concatenate([data.held_out.seen.there.sum(1) for data in folds]).astype(np.float64)
     numbers = np.repeat(np.arange(len(folds)), [len(data.held_out.env) for data in folds])
     parts = [numbers == f for f in range(len(folds))] if everywhere else []
-    start = _judge(response, trainings, log_size)[0]
+    start = _judge(trainings)[0]
     best, gate, kept, waited = 0.0, 0, trainings_arrays(trainings), 0
     added_nats = np.zeros_like(start)
     for epoch in range(_MOST_EPOCHS):
@@ -199,7 +194,7 @@ def fit_correction(
             training.epoch(epoch)
         if (epoch + 1) % _EPOCHS_PER_LOOK:
             continue
-        gains = start - _judge(response, trainings, log_size)
+        gains = start - _judge(trainings)
         safe = [_safe_gain(gain, sizes, parts) for gain in gains]
         waited += 1
         if max(safe) > best + 1e-7:
@@ -220,24 +215,22 @@ def trainings_arrays(trainings: Sequence[Sequence[FoldTraining]]) -> tuple[np.nd
 
 
 def _judge(
-    response: SpeciesResponse, trainings: Sequence[Sequence[FoldTraining]], log_size: np.ndarray
+    trainings: Sequence[Sequence[FoldTraining]],
 ) -> Float[np.ndarray, "gates sites"]:
     """Nats of each held-out row with each gate, means over shares of known species."""
-    return np.concatenate([_judge_fold(response, fold, log_size) for fold in trainings], axis=1)
+    return np.concatenate([_judge_fold(fold) for fold in trainings], axis=1)
 
 
-def _judge_fold(
-    response: SpeciesResponse, fold: Sequence[FoldTraining], log_size: np.ndarray
-) -> Float[np.ndarray, "gates held"]:
-    held = fold[0].data.held_out
+def _judge_fold(fold: Sequence[FoldTraining]) -> Float[np.ndarray, "gates held"]:
+    held, log_size = fold[0].data.held_out, fold[0].data.log_size
     total = np.zeros((len(GATES), len(held.env)))
     networks = [training.arrays() for training in fold]
     for view in fold[0].views:
         parts = [added(network, held.env, held.residual, view.known) for network in networks]
         shift = np.mean(parts, axis=0)
         for k, gate in enumerate(GATES):
-            nats = -response.log_prob(held.value, view.base + gate * shift, log_size)
-            total[k] += (nats * held.there).sum(1) / len(fold[0].views)
+            nats = held.seen.nats(view.base + gate * shift, log_size)
+            total[k] += nats.sum(1) / len(fold[0].views)
     return total
 
 

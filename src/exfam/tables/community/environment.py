@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int64
 
-from exfam.tables.community.responses import SpeciesResponse
 from exfam.tables.community.ridge import Basis, Observed, Ridge
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
@@ -32,19 +31,18 @@ class Coefficients:
         return offset + self.intercept + design @ self.weight
 
 
-def prevalence_eta(response: SpeciesResponse, seen: Observed) -> Float[np.ndarray, "species"]:
+def prevalence_eta(seen: Observed) -> Float[np.ndarray, "species"]:
     """The `eta` of each species without covariates, of half a site more in all."""
     n = seen.there.sum(0)
     effort = (seen.there * np.exp(seen.offset)).sum(0)
     total = (seen.value * seen.there).sum(0)
-    if response.name == "presence":
-        return response.eta_of_mean((total + 0.5) / (n + 1))
+    if seen.response.name == "presence":
+        return seen.response.eta_of_mean((total + 0.5) / (n + 1))
     mean = total.sum() / max(float(effort.sum()), 1e-9)
-    return response.eta_of_mean(np.maximum((total + 0.5 * mean) / (effort + 0.5), 1e-6))
+    return seen.response.eta_of_mean(np.maximum((total + 0.5 * mean) / (effort + 0.5), 1e-6))
 
 
 def fit_path(
-    response: SpeciesResponse,
     design: Design,
     seen: Observed,
     *,
@@ -53,29 +51,23 @@ def fit_path(
 ) -> list[Coefficients]:
     """Coefficients of all species for each penalty, from the largest to the smallest."""
     basis = Basis.of(design)
-    start = prevalence_eta(response, seen)
+    start = prevalence_eta(seen)
     weight = np.vstack([start, np.zeros((len(basis.variance), len(start)))])
     path = []
     for penalty in penalties:
-        ridge = Ridge(response, basis, seen, (penalty, start, log_size))
+        ridge = Ridge(basis, seen, (penalty, start, log_size))
         weight = ridge.solve(weight)
         own = basis.rotation @ weight[1:]
         path.append(Coefficients(weight[0] - basis.mean @ own, own, log_size))
     return path
 
 
-def sizes_of(response: SpeciesResponse, seen: Observed, eta: Sites) -> Float[np.ndarray, "species"]:
+def sizes_of(seen: Observed, eta: Sites) -> Float[np.ndarray, "species"]:
     """The log of each species' size by its nats on a grid, drawn to the mean of the community."""
     n_species = eta.shape[1]
-    if not response.has_size:
+    if not seen.response.has_size:
         return np.zeros(n_species)
-    value = safe_value(response, seen)
-    nats = np.stack(
-        [
-            (-response.log_prob(value, eta, np.full(n_species, size)) * seen.there).sum(0)
-            for size in _SIZES
-        ]
-    )
+    nats = np.stack([seen.nats(eta, np.full(n_species, size)).sum(0) for size in _SIZES])
     mean = float(_SIZES[nats.sum(1).argmin()])
     for _ in range(3):
         drawn = nats + 0.5 * np.square((_SIZES[:, None] - mean) / _SIZE_SPREAD)
@@ -100,52 +92,47 @@ def block_folds(block: Int64[np.ndarray, "sites"]) -> Int64[np.ndarray, "sites"]
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Regressions of each fold's other sites and of all; `eta` is out of fold."""
+    """Regressions of each fold's other sites and of all.
 
+    `eta`: out of fold; `nats`: of a cell, held out
+    """
+
+    design: Design
+    seen: Observed
     eta: Sites
     folds: Int64[np.ndarray, "sites"]
     of_folds: list[Coefficients]
     of_all: Coefficients
-    site_nats: Float[np.ndarray, "sites"]
-    n_cells: float
-
-    @property
-    def nats(self) -> float:
-        """Held-out nats of a cell."""
-        return float(self.site_nats.sum()) / max(self.n_cells, 1.0)
+    nats: float
 
 
-def cross_fit(
-    response: SpeciesResponse, design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
-) -> CrossFit:
+def cross_fit(design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]) -> CrossFit:
     """Fit on each fold's other sites, choose each species' penalty, and fit on all sites."""
-    log_size = sizes_of(response, seen, seen.offset + prevalence_eta(response, seen))
-    rounds = 2 if response.has_size else 1
+    log_size = sizes_of(seen, seen.offset + prevalence_eta(seen))
+    rounds = 2 if seen.response.has_size else 1
     for _ in range(rounds):
-        paths, eta = _crossed(response, design, seen, (folds, log_size, PENALTIES))
-        chosen = _choose(response, seen, eta, log_size)
+        paths, eta = _crossed(design, seen, (folds, log_size, PENALTIES))
+        chosen = _choose(seen, eta, log_size)
         picked = np.take_along_axis(eta, chosen[None, None], axis=0)[0]
-        log_size = sizes_of(response, seen, picked)
+        log_size = sizes_of(seen, picked)
     of_folds = [_picked(path, chosen, log_size) for path in paths]
-    of_all = _picked(fit_path(response, design, seen, log_size=log_size), chosen, log_size)
-    nats = -response.log_prob(safe_value(response, seen), picked, log_size) * seen.there
-    return CrossFit(picked, folds, of_folds, of_all, nats.sum(1), float(seen.there.sum()))
+    of_all = _picked(fit_path(design, seen, log_size=log_size), chosen, log_size)
+    nats = float(seen.nats(picked, log_size).sum(1).sum()) / max(float(seen.there.sum()), 1.0)
+    return CrossFit(design, seen, picked, folds, of_folds, of_all, nats)
 
 
 def held_out_nats(
-    response: SpeciesResponse, design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
+    design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
 ) -> Float[np.ndarray, "sites"]:
     """About the nats that `cross_fit` has at each site, from fewer penalties and no refit."""
-    log_size = sizes_of(response, seen, seen.offset + prevalence_eta(response, seen))
-    _, eta = _crossed(response, design, seen, (folds, log_size, _FEW_PENALTIES))
-    chosen = _choose(response, seen, eta, log_size)
+    log_size = sizes_of(seen, seen.offset + prevalence_eta(seen))
+    _, eta = _crossed(design, seen, (folds, log_size, _FEW_PENALTIES))
+    chosen = _choose(seen, eta, log_size)
     picked = np.take_along_axis(eta, chosen[None, None], axis=0)[0]
-    nats = -response.log_prob(safe_value(response, seen), picked, log_size) * seen.there
-    return nats.sum(1)
+    return seen.nats(picked, log_size).sum(1)
 
 
 def _crossed(
-    response: SpeciesResponse,
     design: Design,
     seen: Observed,
     settings: tuple[np.ndarray, np.ndarray, Sequence[float]],
@@ -155,24 +142,16 @@ def _crossed(
     paths, eta = [], np.empty((len(penalties), *seen.value.shape))
     for f in range(int(folds.max()) + 1):
         rows, rest = folds == f, folds != f
-        path = fit_path(response, design[rest], seen[rest], log_size=log_size, penalties=penalties)
+        path = fit_path(design[rest], seen[rest], log_size=log_size, penalties=penalties)
         for k, fit in enumerate(path):
             eta[k, rows] = fit.eta(design[rows], seen.offset[rows])
         paths.append(path)
     return paths, eta
 
 
-def safe_value(response: SpeciesResponse, seen: Observed) -> Sites:
-    """Values, with ones that are possible where nothing was seen."""
-    return response.safe(seen.value, seen.there)
-
-
-def _choose(
-    response: SpeciesResponse, seen: Observed, eta: np.ndarray, log_size: np.ndarray
-) -> Int64[np.ndarray, "species"]:
+def _choose(seen: Observed, eta: np.ndarray, log_size: np.ndarray) -> Int64[np.ndarray, "species"]:
     """The penalty of each species: of least nats, half its own and half those of all species."""
-    value = safe_value(response, seen)
-    nats = np.stack([(-response.log_prob(value, e, log_size) * seen.there).sum(0) for e in eta])
+    nats = np.stack([seen.nats(e, log_size).sum(0) for e in eta])
     own = nats / np.maximum(seen.there.sum(0), 1)
     return (0.5 * own + 0.5 * own.mean(1, keepdims=True)).argmin(0)
 

@@ -1,6 +1,6 @@
 """Ridge regressions of many species at once: Newton's steps by conjugate gradients."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -23,14 +23,27 @@ Weights = Float[np.ndarray, "weights species"]
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What was seen: values (0 where nothing was), which are there, offsets and sites' weights."""
+    """What was seen of a response: values, possible ones where nothing was, and offsets."""
 
+    response: SpeciesResponse
     value: Sites
     there: Bool[np.ndarray, "sites species"]
     offset: Float[np.ndarray, "sites 1"]
 
     def __getitem__(self, rows: np.ndarray) -> "Observed":
-        return Observed(self.value[rows], self.there[rows], self.offset[rows])
+        return Observed(self.response, self.value[rows], self.there[rows], self.offset[rows])
+
+    def of_species(self, index: np.ndarray) -> "Observed":
+        """Of some of the species."""
+        return replace(self, value=self.value[:, index], there=self.there[:, index])
+
+    def nats(self, eta: Sites, log_size: Float[np.ndarray, "species"]) -> Sites:
+        """Minus log p of what was seen, 0 elsewhere."""
+        return -self.response.log_prob(self.value, eta, log_size) * self.there
+
+    def residual(self, eta: Sites, log_size: Float[np.ndarray, "species"]) -> Sites:
+        """Residuals of what was seen, 0 elsewhere."""
+        return np.where(self.there, self.response.residual(self.value, eta, log_size), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +77,6 @@ class Ridge:
     their first row.
     """
 
-    response: SpeciesResponse
     basis: Basis
     seen: Observed
     settings: tuple[float, Float[np.ndarray, "species"], Float[np.ndarray, "species"]]
@@ -86,8 +98,8 @@ class Ridge:
         seen = self.seen
         if len(species) == seen.value.shape[1]:
             return self
-        own = Observed(seen.value[:, species], seen.there[:, species], seen.offset)
-        return Ridge(self.response, self.basis, own, (penalty, start[species], log_size[species]))
+        own = (penalty, start[species], log_size[species])
+        return Ridge(self.basis, seen.of_species(species), own)
 
     def _n(self) -> Float[np.ndarray, "species"]:
         return np.maximum(self.seen.there.sum(0), 1).astype(np.float64)
@@ -105,16 +117,16 @@ class Ridge:
         return ridge, apart
 
     def _objective(self, weight: Weights, eta: Sites) -> Float[np.ndarray, "species"]:
-        value = self.response.safe(self.seen.value, self.seen.there)
-        nats = -self.response.log_prob(value, eta, self.settings[2])
         ridge, apart = self._drawn(weight)
-        return (nats * self.seen.there).sum(0) / self._n() + 0.5 * (ridge * apart**2).sum(0)
+        nats = self.seen.nats(eta, self.settings[2]).sum(0)
+        return nats / self._n() + 0.5 * (ridge * apart**2).sum(0)
 
     def _step(self, weight: Weights) -> tuple[Weights, Float[np.ndarray, "species"]]:
         """One step, halved where it goes too far, and what it should gain."""
         eta, n, there = self._eta(weight), self._n(), self.seen.there
-        value = self.response.safe(self.seen.value, there)
-        score, information = self.response.score_and_information(value, eta, self.settings[2])
+        score, information = self.seen.response.score_and_information(
+            self.seen.value, eta, self.settings[2]
+        )
         score, information = score * there / n, information * there / n
         ridge, apart = self._drawn(weight)
         slope = self._back(score) - ridge * apart
