@@ -70,7 +70,8 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
 
         What is normal there, and how much each value around moved it; nothing is attended to.
         """
-        inputs, part = self._inputs(X), self.members_[0].value_part
+        inputs = self._inputs(X)
+        part: Any = self.members_[0].value_part
         return [
             explained_base(part, inputs.groups, g, given=inputs.given, family=self.family_).like(X)
             for g in range(len(inputs.groups))

@@ -10,7 +10,7 @@ from exfam.fields.base.trials import USUAL_NEAR, Trials, WholeRows, best_setting
 LADDER = (0, 1, 2, 3, 5, 7)
 MOST_LAGS = LADDER[-1]
 # Maps below which blocks held out would say nothing.
-FEWEST_MAPS = 10
+FEWEST_MAPS_OF_LAGS = 10
 
 
 def choose_lags(maps: Maps) -> int:
@@ -20,7 +20,7 @@ def choose_lags(maps: Maps) -> int:
     than chance; the first that does not ends the search. Of many sites some are looked at.
     """
     most = maps.panel.earlier.shape[1]
-    if len(maps.panel.time) < FEWEST_MAPS:
+    if len(maps.panel.time) < FEWEST_MAPS_OF_LAGS:
         return 0
     maps = maps.of_sites(MOST_SITES)
     choice = choose_courses(maps.with_lags(0))

@@ -49,8 +49,8 @@ def gain_by_block(
 ) -> Gain:
     """The gain of parts with so many values each, by blocks that increase; `base`: nats of all."""
     zeros = torch.zeros(int(block[-1]) + 1).double()
-    sums = (zeros.index_add(0, block, part.double()).numpy() for part in (added, size))
-    return gain_of_sums(*sums, base, weights=(1.0, gate))
+    total, count = (zeros.index_add(0, block, part.double()).numpy() for part in (added, size))
+    return gain_of_sums(total, count, base, weights=(1.0, gate))
 
 
 def map_nats(trials: Trials, settings: Settings) -> MapNats:

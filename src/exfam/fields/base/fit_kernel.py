@@ -14,7 +14,7 @@ from exfam.fields.networks.places import lowest_by_slope
 FARTHEST, RIDGE = 8.0, 1e-3
 MOST_ROUNDS = 150
 
-Matrix = Float64[Tensor, "columns columns"]
+Square = Float64[Tensor, "columns columns"]
 Numbers = Float64[Tensor, "numbers"]
 
 
@@ -25,7 +25,7 @@ class NatsAndSlope(NamedTuple):
     slope: Tensor
 
 
-def fit_kernel(moments: Matrix, columns: MapColumns, *, n_flat: int) -> MovingKernel:
+def fit_kernel(moments: Square, columns: MapColumns, *, n_flat: int) -> MovingKernel:
     """The kernel under which maps are likeliest given those before them.
 
     `moments`: mean outer products of the rows' anomalies. Minimized, by L-BFGS, is 1/2 tr(K^-1 S) +
@@ -41,7 +41,7 @@ def fit_kernel(moments: Matrix, columns: MapColumns, *, n_flat: int) -> MovingKe
 class KernelSearch:
     """What a fit minimizes, with derivatives by hand: it is computed a thousand times."""
 
-    def __init__(self, moments: Matrix, columns: MapColumns, *, n_flat: int) -> None:
+    def __init__(self, moments: Square, columns: MapColumns, *, n_flat: int) -> None:
         self.moments, self.start = moments, start_numbers(n_flat)
         self.before: Int64[Tensor, "before"] = (columns.lag > 0).nonzero()[:, 0]
         self.n_own = max(1, len(columns.lag) - len(self.before))
@@ -69,7 +69,7 @@ class KernelSearch:
         return NatsAndSlope(nats / self.n_own + RIDGE * float(away.square().sum()), slope)
 
 
-def _nats(covariance: Matrix, moments: Matrix) -> NatsAndSlope:
+def _nats(covariance: Square, moments: Square) -> NatsAndSlope:
     """1/2 tr(K^-1 S) + 1/2 log|K|, and 1/2 (K^-1 - K^-1 S K^-1)."""
     factor = torch.linalg.cholesky(covariance)
     solved = torch.cholesky_solve(moments, factor)

@@ -13,7 +13,7 @@ from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.maps import Maps
 
 # Steps of expectation-maximization, and the neighbors that a missing value is filled in from.
-ROUNDS, N_NEAR = 4, 12
+ROUNDS_OF_GAPS, N_NEAR = 4, 12
 # Share of missing values below which nothing is gained.
 LEAST_SHARE = 0.02
 
@@ -34,7 +34,7 @@ def courses_beside(
     covariance = kernel.of(maps.sites.columns)
     near = OfMatrix(covariance, own, nearest_columns(covariance, own, most=4 * N_NEAR))
     whole = maps._replace(panel=maps.panel._replace(shown=torch.ones_like(shown)))
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS_OF_GAPS):
         rows, _ = maps.rows(courses)
         given = given_near(rows, shown, near, n_used=N_NEAR)
         expected = _normal(maps, courses) + courses.scale * given.mean
