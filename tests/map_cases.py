@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
 from exfam.fields.explanations import explained_base
-from exfam.fields.latents import model_unit
+from exfam.fields.networks.links import model_unit
 from exfam.groups import Groups
 
 N_SITES = 6

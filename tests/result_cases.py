@@ -20,7 +20,7 @@ from exfam.fields.explanations import FieldExplanation
 from exfam.positions import PositionAttention
 from exfam.scores.prediction import Prediction
 from exfam.scores.recommenders import RecommenderScores
-from exfam.tables.answers.disagreement import OrderDisagreement
+from exfam.tables.answers.orders import OrderDisagreement
 from exfam.tables.answers.similarity import column_similarity
 from exfam.training.history import Epoch, History
 

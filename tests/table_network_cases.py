@@ -10,7 +10,7 @@ from exfam.families import Categorical, Gaussian, Histogram, NegativeBinomial
 from exfam.tables.data import Cells, Column, TableSchema
 from exfam.tables.estimator.plan import TablePlan
 from exfam.tables.networks.assemble import build_masked_table
-from exfam.tables.networks.table_network import TableSettings
+from exfam.tables.networks.parts import TableSettings
 from model_cases import randomize
 from table_model_cases import cells_of, drop_cells, labels
 

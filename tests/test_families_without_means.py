@@ -14,7 +14,7 @@ from exfam.families import LogStudentT, PerItem, Poisson, RoundedStudentT
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
 from exfam.report.evaluation import evaluate
-from exfam.tables.answers.imputation import decide
+from exfam.tables.answers.decisions import decide
 from exfam.tables.data import Column
 
 FRAME = ratings(least=2)

@@ -10,7 +10,7 @@ from exfam import Community
 from exfam.simulators import simulate_community
 from exfam.tables.community import community_fit, community_training
 from exfam.tables.community.association import correlations, shift_of, shifts
-from exfam.tables.community.community_correction import Correction
+from exfam.tables.community.community_training import Correction
 from exfam.tables.community.environment import block_folds
 
 N_TRAIN = 120

@@ -8,13 +8,20 @@ from scipy import stats
 
 from exfam.families import StudentT
 from exfam.fields.base.choose import choose
-from exfam.fields.base.columns import map_columns
+from exfam.fields.base.columns import fit_frame, map_columns
 from exfam.fields.base.conditionals import OfMatrix, given_all, given_near, nearest_columns
 from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
-from exfam.fields.base.fit_kernel import RIDGE, KernelSearch, fit_kernel
-from exfam.fields.base.frame import fit_frame
-from exfam.fields.base.kernel import JITTER, MovingKernel, most_of, n_numbers, start_numbers
+from exfam.fields.base.kernel import (
+    JITTER,
+    RIDGE,
+    KernelSearch,
+    MovingKernel,
+    fit_kernel,
+    most_of,
+    n_numbers,
+    start_numbers,
+)
 from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.maps import Maps, blocks

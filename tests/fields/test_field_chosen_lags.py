@@ -8,8 +8,8 @@ from numpy.testing import assert_array_equal
 
 from exfam import FieldEFA, FieldGaussian, load
 from exfam.checks import ExfamError
-from exfam.fields.base.choose_lags import LADDER, choose_lags
-from exfam.fields.base.compare import MapNats
+from exfam.fields.base.choose import LADDER, choose_lags
+from exfam.fields.base.trials import MapNats
 from exfam.fields.data import read_field
 from fields.field_cases import COLUMNS, FULL, field_frame
 from fields.test_field_base import field_maps

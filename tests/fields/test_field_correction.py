@@ -15,9 +15,8 @@ from exfam.checks import ExfamError
 from exfam.fields.base.fit import fit_base
 from exfam.fields.base.trials import WholeRows
 from exfam.fields.correction.cross_fit import Examples, cross
-from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import Innovations
-from exfam.fields.correction.train import CLOSED, choose_gates, fit_corrections
+from exfam.fields.correction.train import CLOSED, PairAttention, choose_gates, fit_corrections
 from exfam.layers import lend_generator
 from fields.field_cases import (
     COLUMNS,

@@ -3,9 +3,9 @@
 import torch
 from numpy.testing import assert_array_equal
 
+from exfam.fields.base.complete import courses_beside
 from exfam.fields.base.courses import CHOICES
-from exfam.fields.base.fit_kernel import fit_kernel
-from exfam.fields.base.gaps import courses_beside
+from exfam.fields.base.kernel import fit_kernel
 from exfam.fields.base.maps import MANY_MISSING, kernel_of
 from exfam.fields.base.moments import pairwise_products
 from fields.test_field_base import field_maps

@@ -9,7 +9,7 @@ from scipy import stats
 
 from exfam.fields.base.conditionals import MOST_DF, OfBlocks, OfMatrix, given_all
 from exfam.fields.base.joint_draws import Wanted, joint_levels
-from exfam.fields.local.draws_in_turn import levels_in_turn
+from exfam.fields.local.local_part import levels_in_turn
 from fields.field_cases import N_SITES, a_day, fitted
 
 N = 4000

@@ -19,10 +19,16 @@ from exfam.fields.base.maps import Maps, Sites
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.panel import Panel
 from exfam.fields.local import local_part
-from exfam.fields.local.blocks import filled_maps, kernel_blocks, product_blocks, with_own
+from exfam.fields.local.blocks import (
+    clusters,
+    filled_maps,
+    kernel_blocks,
+    near_columns,
+    product_blocks,
+    with_own,
+)
 from exfam.fields.local.local_fit import MOST_NEAR, fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
-from exfam.fields.local.neighbors import clusters, near_columns
 from exfam.simulators import simulate_field
 from map_cases import check_reasons_of_one
 

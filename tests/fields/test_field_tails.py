@@ -8,8 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from exfam.families import StudentT
-from exfam.fields.base.choose import choose_rest
-from exfam.fields.base.choose_tails import FEWEST_TAILS_OF_CENSORED, TAILS, choose_tails
+from exfam.fields.base.choose import FEWEST_TAILS_OF_CENSORED, TAILS, choose_rest, choose_tails
 from exfam.fields.base.conditionals import given_all, with_tails
 from exfam.fields.base.courses import CHOICES
 from exfam.fields.base.limits import log_mass_below

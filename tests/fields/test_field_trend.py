@@ -7,10 +7,9 @@ import torch
 from numpy.testing import assert_allclose
 
 from exfam import FieldGaussian
-from exfam.fields.base.choose_courses import choose_courses
-from exfam.fields.base.courses import Clock, design, plane_terms
+from exfam.fields.base.choose import choose_courses
+from exfam.fields.base.courses import Clock, design, plane_terms, site_slopes
 from exfam.fields.base.maps import Maps
-from exfam.fields.base.trends import site_slopes
 from fields.test_field_base import field_maps
 
 COLUMNS = {

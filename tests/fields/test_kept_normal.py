@@ -6,8 +6,7 @@ import pickle
 import pytest
 import torch
 
-from exfam.fields.base.kept_normal import KeptNormal
-from exfam.fields.base.new_sites import NewNormal
+from exfam.fields.base.new_sites import KeptNormal, NewNormal
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_what_has_changed_is_computed_anew_and_copies_begin_with_nothing(compute
 
 
 def test_no_more_is_kept_than_there_is_room_for(computed, monkeypatch):
-    monkeypatch.setattr("exfam.fields.base.kept_normal.MOST_KEPT", 3)
+    monkeypatch.setattr("exfam.fields.base.new_sites.MOST_KEPT", 3)
     of, asked, _ = computed
     rows, kept = torch.arange(8).double().reshape(4, 2), KeptNormal()
     of(kept, rows)

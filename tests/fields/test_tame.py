@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from exfam import FieldGaussian
-from exfam.fields.base.tame import FARTHEST, tamed
+from exfam.fields.base.panel import FARTHEST, tamed
 from fields.field_cases import COLUMNS, field_frame
 
 

@@ -13,7 +13,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical, Gaussian, Poisson
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.conditional import GivenCells, conditional, sample_rows
-from exfam.tables.answers.disagreement import order_disagreement
+from exfam.tables.answers.decisions import DECISIONS, decide, impute
 from exfam.tables.answers.distributions import (
     IndependentColumns,
     TableModel,
@@ -22,7 +22,7 @@ from exfam.tables.answers.distributions import (
     column_distributions,
     pseudo_terms,
 )
-from exfam.tables.answers.imputation import DECISIONS, decide, impute
+from exfam.tables.answers.orders import order_disagreement
 from exfam.tables.answers.similarity import column_similarity
 from exfam.tables.data import Column, TableSchema, label_array
 from table_model_cases import (

@@ -8,7 +8,6 @@ import torch
 from scipy.special import log_softmax
 
 from exfam.tables.base.encode import learn_column, squashed
-from exfam.tables.base.fill import learn_fill
 from exfam.tables.base.fit_response import held_by_fold
 from exfam.tables.base.linear_heads import (
     HeadRows,
@@ -21,6 +20,7 @@ from exfam.tables.base.linear_heads import (
 from exfam.tables.base.pool import SHARES, pool_labels, pool_numbers
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.response import Unit
+from exfam.tables.base.views import learn_fill
 
 RANDOM = np.random.default_rng
 HEADS = {

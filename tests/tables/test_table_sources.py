@@ -6,7 +6,7 @@ import pytest
 from exfam import Community, DataError, ExfamWarning, MaskedTable, MaskedTableRegressor
 from exfam.columns.dialect import Dialect
 from exfam.columns.suspects import stand_in, warn_of_twins
-from exfam.tables.data.table_sources import read_marked, table_and_response_of, table_of
+from exfam.tables.data.table_files import read_marked, table_and_response_of, table_of
 
 
 @pytest.fixture(scope="module")

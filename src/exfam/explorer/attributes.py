@@ -11,7 +11,7 @@ from exfam.checks import DataError, shown
 from exfam.columns.dialect import BY_LOOKING
 from exfam.explorer.questions import number_or_none
 from exfam.tables.data.frames import RawColumn, read_table
-from exfam.tables.data.table_sources import table_of
+from exfam.tables.data.table_files import table_of
 
 # Labels with a color of their own; columns with more different numbers are on a scale.
 N_COLORS, _FEW_NUMBERS = 8, 8

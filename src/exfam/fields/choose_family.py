@@ -16,14 +16,13 @@ from exfam.families import (
     StudentT,
     scaled_to,
 )
-from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.complete import COURSE, completed
 from exfam.fields.base.maps import Maps, some_sites
 from exfam.fields.base.panel import panel_of
-from exfam.fields.base.trials import Trials, WholeRows, best_settings, prior_of
+from exfam.fields.base.trials import MapNats, Trials, WholeRows, best_settings, map_nats, prior_of
 from exfam.fields.data.facts import observed_own
 from exfam.fields.field_base import is_local, maps_of
-from exfam.fields.latents import log_slopes
+from exfam.fields.networks.links import log_slopes
 from exfam.fields.plan import FieldPlan
 
 # Maps below which blocks held out would say nothing.

@@ -31,10 +31,9 @@ from exfam.fields.field_base import (
     with_chosen_lags,
 )
 from exfam.fields.field_estimator import TrainedField
-from exfam.fields.latents import family_in_units, limit_of
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.links import anomaly, counts, is_base_family
+from exfam.fields.networks.links import anomaly, counts, family_in_units, is_base_family, limit_of
 from exfam.fields.networks.network import FieldNetwork
 from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups

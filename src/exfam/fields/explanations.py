@@ -14,8 +14,8 @@ from exfam.families import Family
 from exfam.fields.base.elements import FieldElements
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
-from exfam.fields.latents import model_unit
 from exfam.fields.local.local_part import LocalBasePart
+from exfam.fields.networks.links import model_unit
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
 from exfam.groups import Batch, Groups
 

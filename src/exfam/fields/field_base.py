@@ -7,24 +7,23 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
-from exfam.fields.base.choose_lags import MOST_LAGS as MOST_CHOSEN_LAGS
-from exfam.fields.base.choose_lags import choose_lags
+from exfam.fields.base.choose import MOST_LAGS as MOST_CHOSEN_LAGS
+from exfam.fields.base.choose import choose_lags
+from exfam.fields.base.columns import Frame, fit_frame
 from exfam.fields.base.complete import completed
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase, fit_base, sites_of
-from exfam.fields.base.frame import Frame, fit_frame
 from exfam.fields.base.maps import Maps
-from exfam.fields.base.panel import panel_of
+from exfam.fields.base.panel import panel_of, tamed
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
 from exfam.fields.covariates import covariates_of_sites
-from exfam.fields.latents import limit_of
 from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
+from exfam.fields.networks.links import limit_of
 from exfam.fields.plan import FieldPlan
 
 # Sites of a map and of those before it whose covariance is held whole; of more, in blocks.

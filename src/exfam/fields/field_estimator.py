@@ -37,10 +37,16 @@ from exfam.fields.inputs import (
     read_field_inputs,
     warn_of_new_sites,
 )
-from exfam.fields.latents import family_in_units, from_units, model_unit, unit_of
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, fit_climate
-from exfam.fields.networks.links import check_field_family, counts
+from exfam.fields.networks.links import (
+    check_field_family,
+    counts,
+    family_in_units,
+    from_units,
+    model_unit,
+    unit_of,
+)
 from exfam.fields.plan import FieldPlan, plan_field_fit, standardized_maps
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel

@@ -11,9 +11,8 @@ from exfam.fields.declarations import ChosenLags, CovariateColumns
 from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_base import empty_field_base, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
-from exfam.fields.latents import limit_of
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.links import check_base_family
+from exfam.fields.networks.links import check_base_family, limit_of
 from exfam.fields.plan import FieldPlan
 
 

@@ -33,8 +33,8 @@ from exfam.fields.inputs import (
     read_field_inputs,
     site_places,
 )
-from exfam.fields.latents import family_in_units, limit_of, to_units, unit_of
 from exfam.fields.networks.assemble import FieldShape, field_shape
+from exfam.fields.networks.links import family_in_units, limit_of, to_units, unit_of
 from exfam.groups import Groups
 
 # Squares of larger coordinates are no numbers.

@@ -14,8 +14,8 @@ from exfam.fields.base.new_sites import extend
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.covariates import places_of
-from exfam.fields.latents import model_unit
 from exfam.fields.local.local_part import LocalBasePart
+from exfam.fields.networks.links import model_unit
 
 # Candidates and places of the map together.
 MOST_PLACES = 3000

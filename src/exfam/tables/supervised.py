@@ -18,11 +18,11 @@ from exfam.estimator.rules import Choice, Families, OrWord
 from exfam.families import StudentT
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
+from exfam.tables.answers.decisions import DECISIONS, decide
 from exfam.tables.answers.distributions import cell_log_prob, column_distributions
-from exfam.tables.answers.imputation import DECISIONS, decide
 from exfam.tables.data import LABEL_KINDS, Cells, Column, RawColumn, decode
 from exfam.tables.data.frames import cell_error
-from exfam.tables.data.table_sources import table_and_response_of
+from exfam.tables.data.table_files import table_and_response_of
 from exfam.tables.estimator.declarations import ResponseParameters
 from exfam.tables.estimator.given import GivenTables, read_given, read_response, read_weight
 from exfam.tables.estimator.plan import Response, number_family

@@ -21,14 +21,13 @@ from exfam.tables.answers.conditional import (
     given_cells,
     sample_rows,
 )
-from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
+from exfam.tables.answers.decisions import TableImputation, impute, imputed_table
 from exfam.tables.answers.distributions import (
     checked_columns,
     independent_columns,
     pseudo_terms,
 )
-from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
-from exfam.tables.answers.orders import row_log_prob
+from exfam.tables.answers.orders import OrderDisagreement, order_disagreement, row_log_prob
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
 from exfam.tables.base.contributions import (
     ContributionSummary,
@@ -38,7 +37,7 @@ from exfam.tables.base.contributions import (
     summarize,
 )
 from exfam.tables.data import Cells, decode_all, read_table
-from exfam.tables.data.table_sources import table_of
+from exfam.tables.data.table_files import table_of
 from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import read_given, read_weight
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness

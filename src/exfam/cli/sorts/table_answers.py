@@ -14,9 +14,8 @@ from exfam.cli.tables.scores import cells_of, chosen_columns
 from exfam.columns.results import arrow_column
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
-from exfam.tables.answers.column_scores import decision_rules
+from exfam.tables.answers.decisions import decide, decision_rules
 from exfam.tables.answers.distributions import distribution_blocks
-from exfam.tables.answers.imputation import decide
 from exfam.tables.data import decode
 from exfam.tables.data.table_files import TableFile
 

@@ -9,7 +9,7 @@ from exfam.cli.sorts.table_answers import explain_table, predict_table
 from exfam.cli.tables import files
 from exfam.cli.tables.scores import cells_of, chosen_columns, score_table
 from exfam.estimator.gain import gain_sentences
-from exfam.tables.answers.column_scores import column_scores, decision_rules
+from exfam.tables.answers.decisions import column_scores, decision_rules
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile

@@ -8,7 +8,7 @@ from exfam.checks import ExfamError
 from exfam.cli.sorts.base import Answer
 from exfam.cli.tables.files import errors_of_files
 from exfam.columns.results import arrow_column
-from exfam.tables.answers.column_scores import ColumnScore, column_scores, decision_rules
+from exfam.tables.answers.decisions import ColumnScore, column_scores, decision_rules
 from exfam.tables.data import Cells
 from exfam.tables.data.table_files import TableFile
 

@@ -1,4 +1,4 @@
-"""What is normal at a site and a time: a level, waves of the year and the day, and a spread."""
+"""What is normal at a site and a time: a level, waves, a slope and a spread."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.fields.base.effects import EffectChoice, Effects
-from exfam.fields.networks.seasons import angle, harmonics
+from exfam.fields.base.effects import EffectChoice, Effects, beside_courses
+from exfam.fields.networks.climate import angle, harmonics
 
 # Waves of the year, and of the day where maps come more often than twice a day.
 MOST_HARMONICS, DAY, DAILY_HARMONICS = 2, 1.0, 2
@@ -25,6 +25,11 @@ WAVE_RIDGE = 1.0
 
 Values = Float64[Tensor, "times sites"]
 Shown = Bool[Tensor, "times sites"]
+
+# Shares of the sites' own slopes that are tried.
+SHARES = (0.0, 0.5, 0.9)
+# Of a slope whose times hardly spread.
+RIDGE = 1e-6
 
 
 class CourseChoice(NamedTuple):
@@ -192,3 +197,58 @@ def _directions(centered: Float64[Tensor, "times waves"]) -> Float64[Tensor, "wa
     _, size, right = torch.linalg.svd(centered, full_matrices=False)
     keep = (size > LEAST_DIRECTION * size.max().clamp_min(1e-300)) & (size > 1e-9)
     return right[keep].T * (len(centered) ** 0.5 / size[keep])
+
+
+class Slopes(NamedTuple):
+    """How much values rise in a year at each site, and the plane that new sites have it from.
+
+    `time`: in years from the middle of the fit, at which nothing is added; `middle`: that time
+    """
+
+    own: Float64[Tensor, "sites"]
+    plane: Float64[Tensor, "terms"]
+    time: Float64[Tensor, "times"]
+    middle: Float64[Tensor, ""]
+
+    def without(self, values: Float64[Tensor, "times sites"]) -> Float64[Tensor, "times sites"]:
+        """Values less what has been added to them by their times."""
+        return values - self.time[:, None] * self.own
+
+    def added_to(self, courses: Courses) -> Courses:
+        """The courses with these slopes as their last waves."""
+        wave, plane, center = (
+            part.clone() for part in (courses.wave, courses.plane, courses.center)
+        )
+        wave[:, -1], plane[:, -1], center[-1] = self.own, self.plane, self.middle
+        return Courses(courses.level, wave, courses.scale, center, plane, courses.effects)
+
+
+def site_slopes(
+    values: Float64[Tensor, "times sites"],
+    shown: Bool[Tensor, "times sites"],
+    x: Float64[Tensor, "times columns"],
+    years: Float64[Tensor, "times"],
+    terms: Float64[Tensor, "sites terms"],
+    *,
+    own: float,
+    n_plain: int,
+) -> Slopes:
+    """Least squares beside each site's course, whose columns are `x`.
+
+    Each site's own slope has the plane's as a prior that counts as a usual site's observations do,
+    (1 - own) / own times.
+    """
+    middle = years.mean()
+    time = years - middle
+    columns = torch.stack([values, time[:, None].expand_as(values)], -1)
+    y, z = beside_courses(columns, shown, x).unbind(-1)
+    squares, products = z.square().sum(0), (z * y).sum(0)
+    usual = squares.mean() + RIDGE * time.square().sum().clamp_min(RIDGE)
+    alone = products / (squares + RIDGE * usual)
+    weight = squares.sqrt()[:, None]
+    plane = plane_of(weight * terms, weight * alone[:, None], n_plain)[:, 0]
+    common = terms @ plane
+    if not own:
+        return Slopes(common, plane, time, middle)
+    prior = (1 - own) / own * usual
+    return Slopes((products + prior * common) / (squares + prior), plane, time, middle)

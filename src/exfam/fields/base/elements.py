@@ -7,14 +7,12 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.columns import columns_of_elements, in_columns
+from exfam.fields.base.columns import Frame, columns_of_elements, in_columns
 from exfam.fields.base.conditionals import NearColumns
 from exfam.fields.base.courses import Clock, Courses, plane_terms
-from exfam.fields.base.frame import Frame
-from exfam.fields.base.kept_normal import KeptNormal
 from exfam.fields.base.levels import n_models
 from exfam.fields.base.limits import Evidence, observation_below
-from exfam.fields.base.new_sites import NewNormal, Surfaces
+from exfam.fields.base.new_sites import KeptNormal, NewNormal, Surfaces
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 

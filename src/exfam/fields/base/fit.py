@@ -9,12 +9,10 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.choose import choose
-from exfam.fields.base.columns import map_columns
-from exfam.fields.base.complete import completed
+from exfam.fields.base.columns import Frame, map_columns
+from exfam.fields.base.complete import completed, courses_beside
 from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
-from exfam.fields.base.frame import Frame
-from exfam.fields.base.gaps import courses_beside
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.maps import Maps, Sites

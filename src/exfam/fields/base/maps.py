@@ -8,14 +8,19 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns, map_columns
-from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site_courses
+from exfam.fields.base.courses import (
+    Clock,
+    CourseChoice,
+    Courses,
+    design,
+    site_courses,
+    site_slopes,
+)
 from exfam.fields.base.effects import Effects, site_effects, without_effects
-from exfam.fields.base.fit_kernel import fit_kernel
-from exfam.fields.base.kernel import MovingKernel, most_of
+from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
 from exfam.fields.base.limits import Evidence, observation_below
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
-from exfam.fields.base.trends import site_slopes
 
 N_FOLDS = 5
 # Share of missing values from which kernels are fitted again, how often, and how carefully.

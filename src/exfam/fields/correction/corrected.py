@@ -11,9 +11,8 @@ from exfam.fields.base.columns import map_columns
 from exfam.fields.base.elements import KnownRows
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.cross_fit import Examples, JointNear, around_of, examples_of
-from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs, n_pair_features, pairs_of
-from exfam.fields.correction.train import CLOSED, Gates
+from exfam.fields.correction.train import CLOSED, Gates, PairAttention
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.groups import Batch
 

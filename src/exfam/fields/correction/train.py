@@ -1,4 +1,4 @@
-"""Corrections trained one for each block of time, and how much of them is kept."""
+"""Attention on innovations: one network for each block of time, and how much of them is kept."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -6,23 +6,67 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from exfam.estimator.gain import Gain
-from exfam.fields.base.compare import MAPS_OF_A_BLOCK, gain_by_block
+from exfam.fields.base.trials import MAPS_OF_A_BLOCK, gain_by_block
 from exfam.fields.correction.cross_fit import Crossing, Examples
-from exfam.fields.correction.pair_attention import PairAttention
-from exfam.fields.correction.tokens import NearPairs
-from exfam.layers import lend_generator
+from exfam.fields.correction.tokens import Innovations, NearPairs
+from exfam.layers import Dropout, lend_generator, linear, mlp
 from exfam.training.adamw import AdamW
 from exfam.training.optimizer import clip_gradients
 from exfam.training.progress import StepProgress
+
+N_HEADS, HIDDEN, DROPOUT = 4, 16, 0.1
+# E|u| of a standard normal: what is above says that neighbors are wild.
+USUAL_SIZE = 0.8
+
+Shifts = Float[Tensor, "rows targets 2"]
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
 LEAST_BATCH, BATCH_SHARE = 32, 1 / 32
 LEAST_STEPS, MOST_EPOCHS, PATIENCE = 20, 25, 5
 AVERAGE = 0.98
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+
+
+class PairAttention(nn.Module):
+    """(shift of the location in standard deviations, shift of the log scale) of each target.
+
+    Weights over the columns near a target come from the pair's features alone; read are their
+    innovations, the sizes of these and, with three reads, whether they are censored. The last layer
+    is zero at the start.
+    """
+
+    def __init__(
+        self, n_pair: int, n_context: int, *, n_reads: int = 2, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.n_reads = n_reads
+        self.scores = mlp([n_pair, HIDDEN, N_HEADS], generator=generator)
+        self.first = mlp([n_reads * N_HEADS + n_context, HIDDEN], generator=generator)
+        self.dropout = Dropout(DROPOUT)
+        self.last = linear(HIDDEN, 2, generator=generator)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+
+    def weights(self, pairs: NearPairs) -> Float[Tensor, "rows targets near heads"]:
+        """Of each head over the columns near each target; 0 where there is none."""
+        used = pairs.used[..., None]
+        scores = torch.where(used, self.scores(pairs.features), -torch.inf)
+        # Where nothing is shown, weights of no columns are no numbers.
+        weights = torch.where(used, scores.softmax(-2), 0.0)
+        return weights[pairs.pattern]
+
+    def forward(self, tokens: Innovations, pairs: NearPairs) -> Shifts:
+        """The shifts of all targets of some rows."""
+        weights, u = self.weights(pairs), tokens.innovation
+        values = [u, u.abs() - USUAL_SIZE]
+        if self.n_reads > len(values):
+            values.append(torch.zeros_like(u) if tokens.censored is None else tokens.censored)
+        read = [torch.einsum("...jh,...j->...h", weights, value) for value in values]
+        hidden = self.first(torch.cat([*read, tokens.context], -1))
+        return self.last(self.dropout(nn.functional.gelu(hidden)))
 
 
 class Gates(NamedTuple):

@@ -1,18 +1,24 @@
-"""Covariances of each target and the columns near it, one block for each."""
+"""Columns near each of many sites, and blocks of covariances: there is no table of all pairs."""
 
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float64, Int64
+from scipy.spatial import cKDTree
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import NearColumns, OfBlocks, given_near
 from exfam.fields.base.courses import Clock, Courses
 from exfam.fields.base.effects import without_effects
-from exfam.fields.base.kernel import MovingKernel
-from exfam.fields.base.maps import Maps
-from exfam.fields.local.neighbors import Near, near_columns
+from exfam.fields.base.kernel import MOST_COLUMNS, MovingKernel
+from exfam.fields.base.limits import Evidence
+from exfam.fields.base.maps import Maps, some_sites
+
+# Sites near each other that a kernel is fitted to together: their distances show its short lengths.
+SITES_OF_A_CLUSTER = 4
+
+Near = Int64[Tensor, "targets near"]
 
 # Entries of the arrays that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
@@ -25,6 +31,44 @@ MOST_ROWS_ENTRIES = 2**25
 
 Blocks = Float64[Tensor, "targets all all"]
 Columns = Int64[Tensor, "targets all"]
+
+
+def near_columns(
+    kernel: MovingKernel, columns: MapColumns, targets: Int64[Tensor, "targets"], *, most: int
+) -> Near:
+    """The columns of the largest |covariance| with own columns, these left out; best first.
+
+    Looked for among those nearest to where each part of the kernel comes from at each step back,
+    and at the target's own site.
+    """
+    n_lags = int(columns.lag.max())
+    n_sites = len(columns.lag) // (n_lags + 1)
+    points, found = columns.points[:n_sites], []
+    for stretch, velocity in kernel.metrics(points.shape[1]):
+        tree = cKDTree((points @ stretch.T).numpy())
+        for lag in range(n_lags + 1):
+            came_from = (points[targets] - lag * velocity) @ stretch.T
+            at = tree.query(came_from.numpy(), k=range(1, min(most + 1, n_sites) + 1))[1]
+            found.append(lag * n_sites + torch.from_numpy(at))
+    found.append(targets[:, None] + n_sites * torch.arange(1, n_lags + 1))
+    candidate = torch.cat(found, 1).sort(1).values
+    new = torch.ones_like(candidate, dtype=torch.bool)
+    new[:, 1:] = candidate[:, 1:] != candidate[:, :-1]
+    own, others = columns.take(targets[:, None]), columns.take(candidate)
+    strength = kernel.between(own, others)[:, 0].abs()
+    strength = torch.where(new & (candidate != targets[:, None]), strength, -1.0)
+    n = min(most, len(columns.lag) - 1)
+    return candidate.gather(1, strength.topk(n, dim=1).indices)
+
+
+def clusters(points: Float64[Tensor, "sites space"], n_lags: int) -> Int64[Tensor, "chosen"]:
+    """Columns that a kernel is fitted to: sites evenly taken, with their nearest ones, all lags."""
+    n = max(1, MOST_COLUMNS // ((n_lags + 1) * SITES_OF_A_CLUSTER))
+    centers = torch.linspace(0, len(points) - 1, n).round().long()
+    k = range(1, min(SITES_OF_A_CLUSTER, len(points)) + 1)
+    found = cKDTree(points.numpy()).query(points[centers].numpy(), k=k)[1]
+    sites = torch.from_numpy(found).flatten().unique()
+    return (len(points) * torch.arange(n_lags + 1)[:, None] + sites).flatten()
 
 
 class FilledMaps(NamedTuple):
@@ -105,3 +149,28 @@ def near_of(
 def with_own(targets: Int64[Tensor, "targets"], near: Near) -> Columns:
     """Each target and then its near columns."""
     return torch.cat([targets[:, None], near], 1)
+
+
+class LocalRows:
+    """Rows of the columns near some sites, the targets, as `BaseRows`; at most so many of them."""
+
+    def __init__(self, maps: Maps, filled: FilledMaps, near: OfBlocks, *, most: int) -> None:
+        self.maps, self._filled = maps, filled
+        self.targets = some_sites(len(maps.sites.terms), most)
+        of_some = near.columns[self.targets]
+        others = of_some.unique()
+        self._used = torch.cat([self.targets, others[~torch.isin(others, self.targets)]])
+        self._chosen = with_own(self.targets, of_some)
+        order = self._used.argsort()
+        columns = order[torch.searchsorted(self._used[order], of_some)]
+        self.prior: NearColumns = OfBlocks(near.block[self.targets], columns)
+        self.columns = maps.sites.columns.take(self._used)
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
+        return Evidence(*self.maps.columns(courses, self._used))
+
+    def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Blocks:
+        """Mean products of each target's columns over the maps that are left."""
+        known = left.nonzero()[:, 0]
+        return product_blocks(self._filled.known(left), courses, self._chosen, known)

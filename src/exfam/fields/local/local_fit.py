@@ -6,9 +6,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from exfam.fields.base.choose import NEAR, choose_rest
-from exfam.fields.base.choose_courses import choose_courses
-from exfam.fields.base.choose_tails import choose_tails
+from exfam.fields.base.choose import NEAR, choose_courses, choose_rest, choose_tails
 from exfam.fields.base.conditionals import GivenOthers, OfBlocks, given_near
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.fit import FieldBase
@@ -18,14 +16,15 @@ from exfam.fields.base.maps import Maps, kernel_of_columns
 from exfam.fields.base.new_sites import calibrate, fit_surfaces
 from exfam.fields.base.trials import DEGREES, USUAL_NEAR, Settings, Trials
 from exfam.fields.local.blocks import (
+    LocalRows,
+    clusters,
     filled_maps,
     kernel_blocks,
+    near_columns,
     near_of,
     product_blocks,
     with_own,
 )
-from exfam.fields.local.neighbors import clusters, near_columns
-from exfam.fields.local.targets import LocalRows
 
 # Columns near each site whose covariances are kept; where values are missing, the next ones serve.
 MOST_NEAR = 40

@@ -7,18 +7,18 @@ from jaxtyping import Float, Float64, Int64
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from exfam.fields.base.base_part import BasePart
+from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns, at_columns, in_columns, map_columns
-from exfam.fields.base.conditionals import OfBlocks, given_near
+from exfam.fields.base.conditionals import NearColumns, OfBlocks, given_near, patterns, some_near
 from exfam.fields.base.elements import (
     FieldElements,
     NearSites,
     known_rows_of,
 )
-from exfam.fields.base.joint_draws import LEAST, Wanted
+from exfam.fields.base.joint_draws import LEAST, Wanted, levels_of
 from exfam.fields.base.kernel import JITTER
+from exfam.fields.base.part import BasePart
 from exfam.fields.local.blocks import kernel_blocks, with_own
-from exfam.fields.local.draws_in_turn import levels_in_turn
 from exfam.fields.local.local_fit import MOST_NEAR
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -115,3 +115,33 @@ class LocalBasePart(BasePart):
         variance = weights.mT @ shared + own - weights.mT @ between + doubt
         top, below = torch.cat([variance, shared.mT], 2), torch.cat([shared, old], 2)
         return OfBlocks(torch.cat([top, below], 1), index)
+
+
+def levels_in_turn(
+    rows: Float64[Tensor, "rows columns"],
+    wanted: Wanted,
+    near: NearColumns,
+    df: float,
+    *,
+    n_used: int,
+    tails: float | None = None,
+    generator: torch.Generator,
+) -> Float64[Tensor, "rows columns"]:
+    """Probabilities below joint draws of what is missing in the targets' own columns; else 1/2.
+
+    The approximation of Vecchia (1988), Estimation and model identification for continuous spatial
+    processes: values are drawn in random order, each given the nearest of those shown and drawn.
+    `tails`: of predicted values, as in `GivenOthers.student_t`
+    """
+    levels = torch.full(rows.shape, 0.5, dtype=torch.float64)
+    for pattern, part in patterns(torch.cat([wanted.shown, wanted.missing], 1)):
+        shown, missing = (which.clone() for which in pattern.chunk(2))
+        targets = missing.nonzero()[:, 0]
+        x = torch.where(shown, rows[part], 0.0)
+        alone = given_near(x, shown.expand(len(x), -1), near.take(targets), n_used=n_used)
+        for target in targets[torch.randperm(len(targets), generator=generator)]:
+            given = some_near(x, shown[None], near.take(target[None]), n_used=n_used)
+            x[:, target] = StudentT().sample(given.student_t(df, tails)[:, 0], generator=generator)
+            shown[target] = True
+        levels[part[:, None], targets] = levels_of(x[:, targets], alone.student_t(df, tails))
+    return levels

@@ -13,7 +13,7 @@ from exfam.report.tables.table_rivals import MARGINAL, TREES, model_scores, riva
 from exfam.report.verdicts import verdict_of, with_error
 from exfam.report.words import clean, figure, quantity
 from exfam.scores.metrics import Interval, mean_over_groups, paired_bootstrap
-from exfam.tables.answers.column_scores import ColumnScore
+from exfam.tables.answers.decisions import ColumnScore
 
 _TITLE = "Scores by column"
 _MOST_DRAWN = 20

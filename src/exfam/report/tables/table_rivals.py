@@ -8,7 +8,7 @@ from jaxtyping import Float
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from exfam.report.tables.table_material import TableMaterial
-from exfam.tables.answers.column_scores import ColumnScore, column_scores, decision_rules
+from exfam.tables.answers.decisions import ColumnScore, column_scores, decision_rules
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
 

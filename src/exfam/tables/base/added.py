@@ -47,8 +47,8 @@ def added_to_labels(
     if len(linear) == len(members):
         return None
     alone = pool_labels([log_probs[linear]], y, weight)
-    base = _nats_of_labels(alone, log_probs[linear], y)
-    return _gain(pool, members, base, _nats_of_labels(pool, log_probs, y), weight)
+    base = _label_nats(alone, log_probs[linear], y)
+    return _gain(pool, members, base, _label_nats(pool, log_probs, y), weight)
 
 
 def added_to_numbers(
@@ -65,12 +65,12 @@ def added_to_numbers(
         return None
     location, scale = outputs.location[linear], outputs.alone
     alone = pool_numbers([location], [scale], unit.to_unit(y), weight)
-    base = _nats_of_numbers(alone, location, scale, y, unit=unit)
-    pooled = _nats_of_numbers(pool, outputs.location, outputs.log_scale, y, unit=unit)
+    base = _number_nats(alone, location, scale, y, unit=unit)
+    pooled = _number_nats(pool, outputs.location, outputs.log_scale, y, unit=unit)
     return _gain(pool, members, base, pooled, weight)
 
 
-def _nats_of_labels(
+def _label_nats(
     pool: Pool,
     log_probs: Float64[np.ndarray, "members rows labels"],
     y: Float64[np.ndarray, "rows"],
@@ -79,7 +79,7 @@ def _nats_of_labels(
     return -mixed[np.arange(len(y)), y.astype(np.int64)]
 
 
-def _nats_of_numbers(
+def _number_nats(
     pool: Pool,
     location: Float64[np.ndarray, "members rows"],
     log_scale: Float64[np.ndarray, "rows"],

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float64
 from exfam.estimator.gain import Gain
 from exfam.tables.base.added import NumberOutputs, added_to_labels, added_to_numbers
 from exfam.tables.base.encode import TableCode
-from exfam.tables.base.fill import GaussianFill
 from exfam.tables.base.fit_forest import ForestRows, ForestSettings, choose_forest, fit_forest
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import (
@@ -43,7 +42,7 @@ from exfam.tables.base.response import (
     number_outputs,
 )
 from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
-from exfam.tables.base.views import PartView, View, held_views, training_views
+from exfam.tables.base.views import GaussianFill, PartView, View, held_views, training_views
 from exfam.tables.data import Cells
 
 _DF_OF_BASE = 5.0

@@ -18,13 +18,12 @@ from exfam.families import (
     StudentT,
 )
 from exfam.tables.base.encode import TableCode
-from exfam.tables.base.fill import GaussianFill
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead, OrderedHead
 from exfam.tables.base.pool import Pool
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
-from exfam.tables.base.views import View, view_of
+from exfam.tables.base.views import GaussianFill, View, view_of
 from exfam.tables.data import Cells
 
 _ROWS_AT_ONCE = 8192

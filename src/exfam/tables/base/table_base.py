@@ -1,7 +1,7 @@
-"""The default model of a table: one column's model for each that can be predicted."""
+"""The default model of a table, one model for each column, and its folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.tables.base.encode import TableCode
-from exfam.tables.base.fill import GaussianFill
-from exfam.tables.base.response import ResponseModel
-from exfam.tables.base.stored import response_from_state, response_state, within
+from exfam.tables.base.forest import Forest
+from exfam.tables.base.linear_heads import LinearHead
+from exfam.tables.base.pool import Pool
+from exfam.tables.base.residual_network import ResidualNetwork
+from exfam.tables.base.response import FoldMembers, ResponseModel, Unit
+from exfam.tables.base.target_statistics import FoldStatistics
+from exfam.tables.base.views import GaussianFill
 from exfam.tables.data import Cells, TableSchema
+
+Arrays = Mapping[str, np.ndarray]
+_HEAD = ("center", "spread", "weights", "bias", "shared", "products")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +76,80 @@ def without_own(code: TableCode, fill: GaussianFill, column: int) -> tuple[Table
         return code, fill
     dropped = code.column_of_number == code.columns.index(column)
     return code.without(column), fill.without(dropped)
+
+
+def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """All of one column's model but its code and its Gaussian, which columns share."""
+    folds, arrays = [], {"pool.weights": model.pool.weights, "pool.scale": model.pool.scale}
+    for k, fold in enumerate(model.folds):
+        own: dict[str, Any] = {}
+        for name, member in vars(fold).items():
+            if member is None:
+                continue
+            own[name] = _member_config(member)
+            arrays |= {f"{k}.{name}.{part}": a for part, a in _member_arrays(member).items()}
+        folds.append(own)
+    config = {
+        "folds": folds,
+        "df": model.pool.df,
+        "n_labels": model.n_labels,
+        "unit": asdict(model.unit),
+        "gain": None if model.gain is None else asdict(model.gain),
+    }
+    return config, arrays
+
+
+def response_from_state(
+    config: Mapping[str, Any], arrays: Arrays, *, code: TableCode, fill: GaussianFill
+) -> ResponseModel:
+    """The model that `response_state` describes."""
+    folds = []
+    for k, own in enumerate(config["folds"]):
+        members = {
+            name: _member(name, member, within(arrays, f"{k}.{name}."))
+            for name, member in own.items()
+        }
+        folds.append(FoldMembers(**members))
+    pool = Pool(arrays["pool.weights"], arrays["pool.scale"], float(config["df"]))
+    unit, gain = Unit(**config["unit"]), config.get("gain")  # older folders have none
+    gain = None if gain is None else Gain(**gain)
+    return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain)
+
+
+def within(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with the prefix, by what follows it."""
+    return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def _member_config(member: Any) -> dict[str, Any]:
+    if isinstance(member, LinearHead):
+        return {"penalty": member.penalty, "validation": member.validation}
+    if isinstance(member, ResidualNetwork):
+        return {"n_features": member.n_features, "n_outputs": member.n_outputs}
+    return {}
+
+
+def _member_arrays(member: Any) -> dict[str, np.ndarray]:
+    if isinstance(member, np.ndarray):
+        return {"outputs": member}
+    if isinstance(member, LinearHead):
+        return {name: getattr(member, name) for name in _HEAD}
+    if isinstance(member, ResidualNetwork):
+        return {name: part.detach().cpu().numpy() for name, part in member.state_dict().items()}
+    arrays: dict[str, np.ndarray] = member.arrays()
+    return arrays
+
+
+def _member(name: str, config: Mapping[str, Any], arrays: Arrays) -> Any:
+    if name == "constant":
+        return arrays["outputs"]
+    if name in ("linear", "products", "ordered"):
+        held: dict[str, Any] = {part: arrays[part] for part in _HEAD}
+        return LinearHead(**held, **config)
+    if name == "network":
+        network = ResidualNetwork(**config, generator=torch.Generator().manual_seed(0))
+        network.load_state_dict({part: torch.from_numpy(a) for part, a in arrays.items()})
+        return network.eval()
+    if name == "statistics":
+        return FoldStatistics.from_arrays(arrays)
+    return Forest.from_arrays(arrays)

@@ -1,17 +1,104 @@
-"""The same rows with fewer and fewer cells: what members are fitted to and pooled by."""
+"""Rows as members see them, missing numbers filled in, and with fewer and fewer cells."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.linalg.lapack import dposv
 
 from exfam.tables.base.encode import TableCode
-from exfam.tables.base.fill import GaussianFill
 from exfam.tables.base.pool import SHARES
 from exfam.tables.data import Cells
 
+# How far the correlations are shrunk to none: by numbers per row, at most half, plus a little.
+_MOST_SHRINKAGE, _LEAST_SHRINKAGE = 0.5, 0.02
+_LEAST_SPREAD = 1e-6
+
 # Shares of the cells that are hidden in a row of training, drawn anew for each.
 _HIDDEN_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFill:
+    """Means, spreads and shrunk correlations of all numbers of a row."""
+
+    mean: Float64[np.ndarray, " numbers"]
+    spread: Float64[np.ndarray, " numbers"]
+    correlation: Float64[np.ndarray, "numbers numbers"]
+
+    def __call__(
+        self, numbers: Float64[np.ndarray, "rows numbers"]
+    ) -> Float64[np.ndarray, "rows numbers"]:
+        """The rows with each NaN replaced by its conditional mean given the row's others."""
+        z = (numbers - self.mean) / self.spread
+        missing = np.isnan(z)
+        filled = np.where(missing, 0.0, z)
+        rows = np.flatnonzero(missing.any(1))
+        for pattern, own in _by_pattern(missing[rows]):
+            if not pattern.all():
+                filled[np.ix_(rows[own], pattern)] = self._means(z[rows[own]], pattern)
+        return np.where(missing, filled * self.spread + self.mean, numbers)
+
+    def _means(
+        self, z: Float64[np.ndarray, "rows numbers"], missing: Bool[np.ndarray, " numbers"]
+    ) -> Float64[np.ndarray, "rows missing"]:
+        between = self.correlation[np.ix_(missing, ~missing)]
+        seen = self.correlation[np.ix_(~missing, ~missing)]
+        # All eigenvalues are positive; scipy.linalg.solve takes five times as long for small ones.
+        _, weights, _ = dposv(seen, between.T)
+        return z[:, ~missing] @ weights
+
+    def without(self, dropped: Bool[np.ndarray, " numbers"]) -> "GaussianFill":
+        """The joint Gaussian of the other numbers."""
+        kept = ~dropped
+        return GaussianFill(
+            self.mean[kept], self.spread[kept], self.correlation[np.ix_(kept, kept)]
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"mean": self.mean, "spread": self.spread, "correlation": self.correlation}
+
+
+def _by_pattern(
+    missing: Bool[np.ndarray, "rows numbers"],
+) -> list[tuple[Bool[np.ndarray, " numbers"], Int64[np.ndarray, " own"]]]:
+    """Which numbers are missing, and the rows that miss just these."""
+    if not len(missing):
+        return []
+    packed = np.packbits(missing, axis=1)
+    _, first, index = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(index))[:-1])
+    return [(missing[k], rows) for k, rows in zip(first, groups, strict=True)]
+
+
+def learn_fill(numbers: Float64[np.ndarray, "rows numbers"]) -> GaussianFill:
+    """The joint Gaussian of rows with gaps: correlations of the pairs that are there, shrunk."""
+    present = ~np.isnan(numbers)
+    count = np.maximum(present.sum(0), 1)
+    mean = np.where(present, numbers, 0.0).sum(0) / count
+    centered = np.where(present, numbers - mean, 0.0)
+    spread = np.sqrt((centered**2).sum(0) / count)
+    spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
+    z, seen = centered / spread, present.astype(np.float64)
+    pairs = np.maximum(seen.T @ seen, 1.0)
+    correlation = np.clip(z.T @ z / pairs, -1.0, 1.0)
+    n_rows, n_numbers = numbers.shape
+    shrinkage = min(_MOST_SHRINKAGE, n_numbers / max(n_rows, 1)) + _LEAST_SHRINKAGE
+    correlation = (1 - shrinkage) * correlation
+    np.fill_diagonal(correlation, 1.0)
+    return GaussianFill(mean, spread, _positive(correlation, least=_LEAST_SHRINKAGE / 2))
+
+
+def _positive(correlation: np.ndarray, *, least: float) -> np.ndarray:
+    """The nearest matrix without eigenvalues below `least`: pairs with gaps may make some."""
+    if not len(correlation):
+        return correlation
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] >= least:
+        return correlation
+    positive: np.ndarray = (vectors * np.maximum(values, least)) @ vectors.T
+    return positive
 
 
 @dataclass(frozen=True, eq=False)

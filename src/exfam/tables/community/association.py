@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import minimize
 
-from exfam.tables.community.environment import CrossFit
-from exfam.tables.community.ridge import Observed
+from exfam.tables.community.environment import CrossFit, Observed
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 SHARES = (0.25, 0.5, 0.75, 1.0)

@@ -33,7 +33,6 @@ from exfam.tables.community.community_answers import (
     explained_cells,
     species_indices,
 )
-from exfam.tables.community.community_chain import chain_draw, community_log_prob, orders_of
 from exfam.tables.community.community_data import (
     FAMILIES,
     SpeciesTable,
@@ -43,9 +42,15 @@ from exfam.tables.community.community_data import (
     without,
 )
 from exfam.tables.community.community_fit import CommunityPlan, fit_community
-from exfam.tables.community.community_model import FittedCommunity, SiteInputs
+from exfam.tables.community.community_model import (
+    FittedCommunity,
+    SiteInputs,
+    chain_draw,
+    community_log_prob,
+    orders_of,
+)
 from exfam.tables.data.frames import RawTable
-from exfam.tables.data.table_sources import read_marked, table_of
+from exfam.tables.data.table_files import read_marked, table_of
 
 SHARES_KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
 

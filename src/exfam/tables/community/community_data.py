@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import DataError
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error, has_names, read_table
-from exfam.tables.data.table_sources import read_marked, table_of, warn_of_suspects
+from exfam.tables.data.table_files import read_marked, table_of, warn_of_suspects
 
 FAMILIES = ("presence", "count", "hurdle", "cover")
 # What is covered wholly, or hardly: the density of a beta has no such values.

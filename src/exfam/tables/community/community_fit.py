@@ -23,15 +23,20 @@ from exfam.tables.community.community_model import (
 from exfam.tables.community.community_parts import fit_part
 from exfam.tables.community.environment import (
     CrossFit,
+    Observed,
     block_folds,
     cross_fit,
     held_out_nats,
     site_folds,
 )
 from exfam.tables.community.responses import RESPONSES
-from exfam.tables.community.ridge import Observed
-from exfam.tables.community.site_covariates import fit_design
-from exfam.tables.community.site_surface import RANGES, SCALES, SiteSurface, fit_site_surface
+from exfam.tables.community.site_covariates import (
+    RANGES,
+    SCALES,
+    SiteSurface,
+    fit_design,
+    fit_site_surface,
+)
 from exfam.tables.data.frames import RawTable
 
 # Species that choose a surface at most.

@@ -18,11 +18,13 @@ from exfam.tables.community.association import (
     shift_of,
     shifts,
 )
-from exfam.tables.community.community_correction import Correction, Site, correction_of
 from exfam.tables.community.community_training import (
     FEWEST_SITES,
+    Correction,
     FoldData,
     FoldRows,
+    Site,
+    correction_of,
     fit_correction,
 )
 from exfam.tables.community.environment import (

@@ -1,4 +1,4 @@
-"""Covariates of sites as columns of a design: units do not matter, nothing missing is an error."""
+"""Covariates of sites as columns of a design, and smooth surfaces over them or over coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64
+from scipy.spatial.distance import cdist
 
 from exfam.checks import DataError
 from exfam.tables.base.encode import squashed
-from exfam.tables.base.fill import GaussianFill
+from exfam.tables.base.views import GaussianFill
 from exfam.tables.data.frames import RawColumn, RawTable
 
 # Deciles of a normal are this many standard deviations apart.
@@ -21,6 +22,13 @@ _MOST_LABELS = 100
 
 Numbers = Float[np.ndarray, "sites"]
 Matrix = Float[np.ndarray, "sites columns"]
+
+_MOST_KNOTS = 400
+# Ranges as shares of the typical distance between sites, and scales of the columns.
+RANGES, SCALES = (0.15, 0.4, 1.0, 2.5), (1.0, 4.0)
+_NUGGET = 1e-6
+
+Points = Float[np.ndarray, "sites dims"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,3 +191,55 @@ def _numbers(column: RawColumn, name: str) -> Float64[np.ndarray, "sites"]:
     else:
         number = column.values.astype(np.float64)
     return np.where(column.missing, np.nan, number)
+
+
+@dataclass(frozen=True, eq=False)
+class SiteSurface:
+    """Functions around knots: Matérn's of smoothness 3/2, whitened, times a scale.
+
+    `unit`: the typical distance between sites; `reach`: in that unit
+    """
+
+    knots: Float[np.ndarray, "knots dims"]
+    unit: float
+    reach: float
+    scale: float
+    white: Float[np.ndarray, "knots knots"]
+
+    def columns(self, points: Points) -> Float[np.ndarray, "sites knots"]:
+        """Columns of the design; all 0 where a coordinate is missing."""
+        there = ~np.isnan(points).any(1)
+        columns = np.zeros((len(points), len(self.knots)))
+        kernel = _kernel(points[there], self.knots, self.unit * self.reach)
+        columns[there] = self.scale * kernel @ self.white
+        return columns
+
+
+def fit_site_surface(points: Points, *, reach: float, scale: float) -> SiteSurface | None:
+    """The surface of these sites; None without two different ones."""
+    sites = np.unique(points[~np.isnan(points).any(1)], axis=0)
+    if len(sites) < 2:
+        return None
+    center = sites.mean(0)
+    unit = float(np.sqrt(2 * np.square(sites - center).sum(1).mean()))
+    knots = _far_apart(sites, center)
+    values, vectors = np.linalg.eigh(_kernel(knots, knots, unit * reach))
+    white = vectors / np.sqrt(np.maximum(values, _NUGGET))
+    return SiteSurface(knots, unit, reach, scale, white @ vectors.T)
+
+
+def _kernel(
+    points: Points, knots: Float[np.ndarray, "knots dims"], reach: float
+) -> Float[np.ndarray, "sites knots"]:
+    distance = np.sqrt(3.0) * cdist(points, knots) / reach
+    return (1 + distance) * np.exp(-distance)
+
+
+def _far_apart(sites: Points, center: Float[np.ndarray, "dims"]) -> Float[np.ndarray, "knots dims"]:
+    """Sites of which each is the farthest from those before it."""
+    chosen = [int(np.square(sites - center).sum(1).argmin())]
+    distance = cdist(sites, sites[chosen])[:, 0]
+    while len(chosen) < min(_MOST_KNOTS, len(sites)):
+        chosen.append(int(distance.argmax()))
+        distance = np.minimum(distance, cdist(sites, sites[chosen[-1:]])[:, 0])
+    return sites[chosen]

@@ -22,9 +22,8 @@ from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.arrange import row_hashes
 from exfam.tables import data
 from exfam.tables.answers.distributions import TableModel
-from exfam.tables.base.stored import within
-from exfam.tables.base.table_base import TableBase
-from exfam.tables.data.table_sources import read_marked, table_of
+from exfam.tables.base.table_base import TableBase, within
+from exfam.tables.data.table_files import read_marked, table_of
 from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
 from exfam.tables.estimator.declarations import (
     TableBaseParameters,
@@ -57,7 +56,7 @@ from exfam.tables.estimator.plan import (
 )
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.table_network import TableSettings
+from exfam.tables.networks.parts import TableSettings
 from exfam.training.history import History
 
 

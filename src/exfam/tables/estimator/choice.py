@@ -18,7 +18,7 @@ from exfam.tables.data import Cells
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedCells, MaskedTableModel
-from exfam.tables.networks.table_network import TableSettings
+from exfam.tables.networks.parts import TableSettings
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.precision import rounded

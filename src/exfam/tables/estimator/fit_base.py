@@ -1,15 +1,16 @@
-"""The default model of a table, fitted column by column."""
+"""The default model of a table, fitted column by column, kept in a checkpoint."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from exfam.checks import ExfamError
+from exfam.estimator.plain import identified
 from exfam.families import Family, Gaussian, NegativeBinomial, StudentT
 from exfam.tables.base.encode import TableCode, learn_code
-from exfam.tables.base.fill import GaussianFill, learn_fill
 from exfam.tables.base.fit_response import (
     Members,
     ResponseTask,
@@ -18,11 +19,21 @@ from exfam.tables.base.fit_response import (
     later_rows,
 )
 from exfam.tables.base.response import ResponseModel
-from exfam.tables.base.table_base import TableBase, without_own
+from exfam.tables.base.table_base import (
+    TableBase,
+    response_from_state,
+    response_state,
+    within,
+    without_own,
+)
+from exfam.tables.base.views import GaussianFill, learn_fill
 from exfam.tables.data import Cells, Column
-from exfam.tables.estimator.kept_columns import KeptColumns
 from exfam.tables.estimator.plan import TablePlan
+from exfam.training.checkpoints import CheckpointFolder
 from exfam.training.progress import StepProgress
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress", "unknown", "decision", "device", "missing_columns")
 
 # Beside a response, other columns are predicted by the linear model of so many rows, fewer where
 # there are many columns, so that their cost does not grow with the square of the columns.
@@ -31,6 +42,48 @@ _ROWS_OF_OTHERS, _FEWEST_OF_OTHERS, _CELLS_OF_OTHERS = 2000, 500, 40_000
 _FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
 _FOLDS_OF_JOINT = 2
+
+
+class KeptColumns:
+    """What a fit goes on from; nothing is kept without a folder.
+
+    Raises CheckpointError for the folder of another fit.
+    """
+
+    def __init__(self, estimator: Any, plan: TablePlan) -> None:
+        self._folder: CheckpointFolder | None = None
+        self._states: dict[str, Any] = {}
+        self._arrays: dict[str, np.ndarray] = {}
+        given = identified(plan.checkpoint, estimator, irrelevant=_IRRELEVANT)
+        if given is not None:
+            self._folder = CheckpointFolder.of(given, fingerprint={"rows": _digest(plan)})
+            if (kept := self._folder.load()) is not None:
+                self._arrays, self._states = kept
+
+    def model(self, column: int, *, code: TableCode, fill: GaussianFill) -> ResponseModel | None:
+        """The model of a column that was finished before; None of any other."""
+        state = self._states.get(str(column))
+        if state is None:
+            return None
+        arrays = within(self._arrays, f"{column}.")
+        return response_from_state(state, arrays, code=code, fill=fill)
+
+    def add(self, column: int, model: ResponseModel) -> None:
+        if self._folder is None:
+            return
+        state, arrays = response_state(model)
+        self._states[str(column)] = state
+        self._arrays |= {f"{column}.{name}": array for name, array in arrays.items()}
+        self._folder.save(self._arrays, self._states)
+
+
+def _digest(plan: TablePlan) -> str:
+    """Of all that is fitted to."""
+    total = sha256()
+    held = None if plan.validation is None else plan.validation.value
+    for array in (plan.cells.value, plan.weight, held):
+        total.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()[:16]
 
 
 def base_fits(estimator: Any, plan: TablePlan) -> bool:

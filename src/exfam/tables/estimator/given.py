@@ -15,7 +15,7 @@ from exfam.checks import LARGEST_WEIGHT, DataError, ExfamWarning, regular_array
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.tables.data import RawColumn, RawTable
 from exfam.tables.data.frames import cell_error, read_column
-from exfam.tables.data.table_sources import read_marked
+from exfam.tables.data.table_files import read_marked
 
 # What the response is called where it has no name of its own; the first that is free.
 _NAMES = ("y", "target", "response", "outcome")

@@ -22,7 +22,7 @@ from exfam.families import (
 )
 from exfam.tables.data import Cells, Column, RawTable, TableSchema, learn_schema
 from exfam.tables.data.learn import pooled_columns
-from exfam.tables.data.table_sources import warn_of_suspects
+from exfam.tables.data.table_files import warn_of_suspects
 from exfam.tables.estimator.given import without_column
 
 # Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.

@@ -16,9 +16,15 @@ from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.parts import OWN_VECTORS, CellTokens, ColumnEncodings, Readout, TokenPlan
+from exfam.tables.networks.parts import (
+    OWN_VECTORS,
+    CellTokens,
+    ColumnEncodings,
+    Readout,
+    TableSettings,
+    TokenPlan,
+)
 from exfam.tables.networks.standardized import StandardizedFamily, standardized_families
-from exfam.tables.networks.table_network import TableSettings
 
 CATEGORIES = ("per-column", "shared")
 NETWORKS = ("linear", "deep")

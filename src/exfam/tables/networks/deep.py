@@ -15,10 +15,12 @@ from exfam.checks import check_choice
 from exfam.layers import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.linear import look_up_between
-from exfam.tables.networks.parts import ColumnEncodings, StackedLayerNorm, StackedLinear
-from exfam.tables.networks.table_network import (
+from exfam.tables.networks.parts import (
     AttentionWeights,
+    ColumnEncodings,
     Outputs,
+    StackedLayerNorm,
+    StackedLinear,
     TableNetwork,
     TableSettings,
 )

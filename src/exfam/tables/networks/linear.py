@@ -17,7 +17,7 @@ from exfam.checks import ExfamError
 from exfam.experts import AttentionLayer, LinearAttention
 from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
-from exfam.tables.networks.table_network import (
+from exfam.tables.networks.parts import (
     AttentionWeights,
     Outputs,
     TableNetwork,

@@ -17,8 +17,8 @@ from exfam.layers import RandomPart, unrounded
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, RowWeights, TableRows
 from exfam.tables.networks.linear import LinearTableNetwork
+from exfam.tables.networks.parts import AttentionWeights, Outputs, TableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
-from exfam.tables.networks.table_network import AttentionWeights, Outputs, TableNetwork
 from exfam.training.precision import if_wide
 
 _NUMBERS_AT_ONCE = 4_000_000

@@ -29,7 +29,7 @@ from exfam.tables.data import Column, TableSchema
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
-from exfam.tables.networks.table_network import TableSettings
+from exfam.tables.networks.parts import TableSettings
 from exfam_studies.experts.tables import fits
 from exfam_studies.experts.tables.data import Columns, TableShift, learn_features, with_dropped
 
