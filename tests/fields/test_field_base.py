@@ -22,7 +22,7 @@ from exfam.fields.base.kernel import (
     n_numbers,
     start_numbers,
 )
-from exfam.fields.base.levels import at_points, from_others, model_weights
+from exfam.fields.base.levels import SiteNumber
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.maps import Maps, blocks
 from exfam.fields.base.moments import mean_products, pairwise_products
@@ -285,25 +285,26 @@ def test_levels_between_sites_are_kriged_with_honest_variances():
     random = np.random.default_rng(0)
     points = torch.from_numpy(random.uniform(-1, 1, (60, 2)))
     value = 2 + 3 * points[:, 0] + 0.1 * torch.from_numpy(random.standard_normal(60))
-    weights = model_weights(points, value, 2)
-    assert float(weights.sum()) == pytest.approx(1)
+    number = SiteNumber.of(points, value, 2)
+    assert float(number.weights.sum()) == pytest.approx(1)
     places = torch.from_numpy(random.uniform(-1, 1, (200, 2)))
-    found = at_points(places, points, value, weights, 2)
+    found = number.at(places)
     wanted = 2 + 3 * places[:, 0] + 0.1 * torch.from_numpy(random.standard_normal(200))
     error = (found.mean - wanted) / found.variance.sqrt()
     assert 0.8 < float(error.square().mean()) < 1.3
     sites = torch.tensor([3, 40])
-    alone = from_others(points, value, weights, 2, sites=sites)
+    alone = number.of_others(sites)
     for k, site in enumerate(sites.tolist()):
         keep = torch.arange(60) != site
-        one = at_points(points[site : site + 1], points[keep], value[keep], weights, 2)
+        others = number._replace(points=points[keep], value=value[keep], more=number.more[keep])
+        one = others.at(points[site : site + 1])
         assert float(alone.mean[k]) == pytest.approx(float(one.mean[0]), abs=1e-6)
         assert float(alone.variance[k]) == pytest.approx(float(one.variance[0]), rel=0.2)
 
 
 def test_few_sites_have_a_mean_and_a_spread():
     points, value = torch.zeros(2, 2).double(), torch.tensor([1.0, 3.0]).double()
-    found = at_points(torch.ones(1, 2).double(), points, value, model_weights(points, value, 2), 2)
+    found = SiteNumber.of(points, value, 2).at(torch.ones(1, 2).double())
     assert found.mean.tolist() == [2.0] and found.variance.tolist() == [2.0]
 
 

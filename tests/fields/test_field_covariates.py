@@ -10,7 +10,7 @@ from exfam import FieldEFA, FieldGaussian, FieldKriging, load
 from exfam.checks import DataError, ExfamError
 from exfam.fields import field_base
 from exfam.fields.base.effects import EffectChoice, site_effects
-from exfam.fields.base.levels import at_points, from_others, model_weights
+from exfam.fields.base.levels import SiteNumber
 from exfam.fields.data import read_field
 from exfam.fields.local.local_part import LocalBasePart
 
@@ -297,16 +297,16 @@ def test_levels_follow_covariates_where_these_say_more_than_places():
     points = torch.from_numpy(random.uniform(-1, 1, (40, 2)))
     more = torch.from_numpy(random.normal(size=(40, 1)))
     value = 2 + 3 * more[:, 0] + 0.1 * torch.from_numpy(random.normal(size=40))
-    weights = model_weights(points, value, 2, more=more)
-    assert len(weights) == 100 and float(weights[50:].sum()) > 0.99
+    number = SiteNumber.of(points, value, 2, more)
+    assert len(number.weights) == 100 and float(number.weights[50:].sum()) > 0.99
     places, height = torch.zeros(2, 2).double(), torch.tensor([[-1.0], [1.0]]).double()
-    found = at_points(places, points, value, weights, 2, more=(height, more))
+    found = number.at(places, height)
     assert_allclose(found.mean, [-1.0, 5.0], atol=0.3)
     sites = torch.tensor([3, 30])
-    alone = from_others(points, value, weights, 2, sites=sites, more=more)
+    alone = number.of_others(sites)
     assert_allclose(alone.mean, value[sites], atol=0.5)
     noise = torch.from_numpy(random.normal(size=(40, 1)))
-    useless = model_weights(points, 2 + points[:, 0], 2, more=noise)
+    useless = SiteNumber.of(points, 2 + points[:, 0], 2, noise).weights
     assert float(useless[50:].sum()) < 0.9
 
 

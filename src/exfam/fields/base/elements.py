@@ -113,8 +113,7 @@ class NormalPart(nn.Module):
         self.center.copy_(courses.center)
         self.plane.copy_(courses.plane)
         self.weights.copy_(surfaces.weights)
-        if surfaces.more is not None:
-            self.covariates.copy_(surfaces.more)
+        self.covariates.copy_(surfaces.more)
         if courses.effects is not None:
             self.effects.copy_(torch.cat([courses.effects.own, courses.effects.common[None]]))
 
@@ -192,8 +191,7 @@ class NormalPart(nn.Module):
             none = torch.zeros(0).double()
             return NewNormal(none, none, none)
         value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
-        here = self.covariates if self.fixed else None
-        surfaces = Surfaces(self.points, value, self.weights, self.n_flat, here)
+        surfaces = Surfaces(self.points, value, self.weights, self.n_flat, self.covariates)
         return self._kept.of(
             torch.cat([points, more], -1),
             self.course,

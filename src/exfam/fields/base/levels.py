@@ -51,10 +51,10 @@ class Model(NamedTuple):
         """Terms of the trend."""
         return self.n_plane + self.n_more
 
-    def trend(self, points: Float64[Tensor, "*shape space"], more: Covariates | None) -> Tensor:
+    def trend(self, points: Float64[Tensor, "*shape space"], more: Covariates) -> Tensor:
         """The terms at some points."""
         terms = [torch.ones_like(points[..., :1]), points[..., : self.n_plane - 1]]
-        return torch.cat(terms if more is None or not self.n_more else [*terms, more], -1)
+        return torch.cat([*terms, more] if self.n_more else terms, -1)
 
 
 def models(n_flat: int, n_more: int = 0) -> Iterator[Model]:
@@ -71,81 +71,96 @@ def n_models(n_more: int = 0) -> int:
     return len(list(models(1, n_more)))
 
 
-def model_weights(
-    points: Sites, value: Values, n_flat: int, *, more: Covariates | None = None
-) -> Float64[Tensor, "models"]:
-    """Weights of all models: exp of the sum of leave-one-site-out log densities.
+class SiteNumber(NamedTuple):
+    """A number of each site, to be read at places between them.
 
-    0 for models of more terms than the sites can bear; those of a constant alone below 4 sites.
-    `more`: covariates of the sites
+    `more`: covariates of the sites; `weights`: of all models
     """
-    some = torch.linspace(0, len(points) - 1, min(MOST_SITES, len(points))).round().long().unique()
-    points, value, more = points[some], value[some], None if more is None else more[some]
-    nats = []
-    for model in models(n_flat, _width(more)):
-        if len(points) < model.n_terms + 3:
-            nats.append(value.new_tensor(-torch.inf))
-            continue
-        mean, variance = _left_out(points, value, model, more)
-        nats.append(-0.5 * ((value - mean).square() / variance + variance.log()).sum())
-    stacked = torch.stack(nats)
-    if not torch.isfinite(stacked).any():
-        return torch.zeros_like(stacked)
-    return torch.softmax(stacked, 0)
 
+    points: Sites
+    value: Values
+    n_flat: int
+    more: Covariates
+    weights: Float64[Tensor, "models"]
 
-def from_others(
-    points: Sites,
-    value: Values,
-    weights: Float64[Tensor, "models"],
-    n_flat: int,
-    *,
-    sites: Int64[Tensor, "some"],
-    more: Covariates | None = None,
-) -> Moments:
-    """The number of some sites from those of all others."""
-    if not weights.any() or len(points) > MOST_SITES:
-        alone = [_others(points, value, weights, n_flat, k, more) for k in sites.tolist()]
-        return Moments(*(torch.cat(part) for part in zip(*alone, strict=True)))
-    parts = [
-        (weight, _left_out(points, value, model, more))
-        for model, weight in zip(models(n_flat, _width(more)), weights, strict=True)
-        if weight > LEAST_WEIGHT
-    ]
-    return Moments(*(part[sites] for part in _mixed(parts)))
+    @classmethod
+    def of(
+        cls, points: Sites, value: Values, n_flat: int, more: Covariates | None = None
+    ) -> "SiteNumber":
+        """With weights of models: exp of the sum of leave-one-site-out log densities.
 
+        0 for models of more terms than the sites can bear; those of a constant alone below 4 sites.
+        """
+        more = points[:, :0] if more is None else more
+        most = min(MOST_SITES, len(points))
+        some = torch.linspace(0, len(points) - 1, most).round().long().unique()
+        few, nats = cls(points[some], value[some], n_flat, more[some], value.new_zeros(0)), []
+        for model in models(n_flat, more.shape[1]):
+            if len(some) < model.n_terms + 3:
+                nats.append(value.new_tensor(-torch.inf))
+                continue
+            mean, variance = few._left_out(model)
+            nats.append(-0.5 * ((few.value - mean).square() / variance + variance.log()).sum())
+        stacked = torch.stack(nats)
+        known = bool(torch.isfinite(stacked).any())
+        weights = torch.softmax(stacked, 0) if known else torch.zeros_like(stacked)
+        return cls(points, value, n_flat, more, weights)
 
-def at_points(
-    places: Places,
-    points: Sites,
-    value: Values,
-    weights: Float64[Tensor, "models"],
-    n_flat: int,
-    *,
-    more: tuple[Covariates, Covariates] | None = None,
-) -> Moments:
-    """The number of new places, from those of their nearest sites.
+    def of_others(self, sites: Int64[Tensor, "some"]) -> Moments:
+        """The number of some sites from those of all others."""
+        if not self.weights.any() or len(self.points) > MOST_SITES:
+            alone = [self._alone(k) for k in sites.tolist()]
+            return Moments(*(torch.cat(part) for part in zip(*alone, strict=True)))
+        parts = [(weight, self._left_out(model)) for weight, model in self._models()]
+        return Moments(*(part[sites] for part in _mixed(parts)))
 
-    `more`: covariates of the places, and of the sites
-    """
-    if not weights.any():  # too few sites
-        spread = value.var() if len(value) > 1 else value.new_zeros(())
-        return Moments(value.mean().expand(len(places)), spread.expand(len(places)))
-    n_near = min(MOST_NEAR, len(points))
-    at_once = max(1, MOST_ENTRIES // max(len(points), n_near**2))
-    out = []
-    there, here = (None, None) if more is None else more
-    for some in torch.arange(len(places)).split(at_once):
-        near = chord_distances(places[some], points).topk(n_near, largest=False).indices
-        new = _Located(places[some], None if there is None else there[some])
-        known = _Located(points[near], None if here is None else here[near])
-        parts = [
-            (weight, _kriged(new, known, value[near], model))
-            for model, weight in zip(models(n_flat, _width(here)), weights, strict=True)
-            if weight > LEAST_WEIGHT
-        ]
-        out.append(_mixed(parts))
-    return Moments(*(torch.cat(part) for part in zip(*out, strict=True)))
+    def at(self, places: Places, more: Covariates | None = None) -> Moments:
+        """The number of new places with their covariates, from those of their nearest sites."""
+        more = places[:, :0] if more is None else more
+        value = self.value
+        if not self.weights.any():  # too few sites
+            spread = value.var() if len(value) > 1 else value.new_zeros(())
+            return Moments(value.mean().expand(len(places)), spread.expand(len(places)))
+        n_near = min(MOST_NEAR, len(self.points))
+        at_once = max(1, MOST_ENTRIES // max(len(self.points), n_near**2))
+        out = []
+        for some in torch.arange(len(places)).split(at_once):
+            apart = chord_distances(places[some], self.points)
+            near = apart.topk(n_near, largest=False).indices
+            new = _Located(places[some], more[some])
+            known = _Located(self.points[near], self.more[near])
+            parts = [
+                (weight, _kriged(new, known, value[near], model))
+                for weight, model in self._models()
+            ]
+            out.append(_mixed(parts))
+        return Moments(*(torch.cat(part) for part in zip(*out, strict=True)))
+
+    def _models(self) -> Iterator[tuple[Float64[Tensor, ""], Model]]:
+        """Those that count, with their weights."""
+        every = models(self.n_flat, self.more.shape[1])
+        pairs = zip(self.weights, every, strict=True)
+        return ((weight, model) for weight, model in pairs if weight > LEAST_WEIGHT)
+
+    def _alone(self, site: int) -> Moments:
+        keep = torch.arange(len(self.points)) != site
+        points, value, more = (part[keep] for part in (self.points, self.value, self.more))
+        others = self._replace(points=points, value=value, more=more)
+        return others.at(self.points[~keep], self.more[~keep])
+
+    def _left_out(self, model: Model) -> Moments:
+        """With P = A^-1 - A^-1 X (X' A^-1 X)^-1 X' A^-1: v_i - (P v)_i / P_ii, and s^2 / P_ii."""
+        points, value = self.points, self.value
+        eye = torch.eye(len(points)).to(points)
+        distance = chord_distances(points, points)
+        inverse = torch.linalg.inv(matern_3_2(distance, model.length) + model.nugget * eye)
+        x = model.trend(points, self.more)
+        solved = inverse @ x
+        middle = x.T @ solved + RIDGE * torch.eye(x.shape[1]).to(x)
+        p = inverse - solved @ torch.linalg.solve(middle, solved.T)
+        pivot, right = p.diagonal(), p @ value
+        scale = _variance(value @ right, len(value) - model.n_terms)
+        return Moments(value - right / pivot, scale / pivot)
 
 
 def _mixed(parts: list[tuple[Tensor, Moments]]) -> Moments:
@@ -162,38 +177,7 @@ class _Located(NamedTuple):
     """Points and their covariates."""
 
     points: Float64[Tensor, "*shape space"]
-    more: Covariates | None
-
-
-def _width(more: Covariates | None) -> int:
-    return 0 if more is None else more.shape[-1]
-
-
-def _others(
-    points: Sites,
-    value: Values,
-    weights: Tensor,
-    n_flat: int,
-    site: int,
-    more: Covariates | None,
-) -> Moments:
-    keep = torch.arange(len(points)) != site
-    both = None if more is None else (more[~keep], more[keep])
-    return at_points(points[~keep], points[keep], value[keep], weights, n_flat, more=both)
-
-
-def _left_out(points: Sites, value: Values, model: Model, more: Covariates | None) -> Moments:
-    """With P = A^-1 - A^-1 X (X' A^-1 X)^-1 X' A^-1: v_i - (P v)_i / P_ii, and s^2 / P_ii."""
-    eye = torch.eye(len(points)).to(points)
-    distance = chord_distances(points, points)
-    inverse = torch.linalg.inv(matern_3_2(distance, model.length) + model.nugget * eye)
-    x = model.trend(points, more)
-    solved = inverse @ x
-    middle = x.T @ solved + RIDGE * torch.eye(x.shape[1]).to(x)
-    p = inverse - solved @ torch.linalg.solve(middle, solved.T)
-    pivot, right = p.diagonal(), p @ value
-    scale = _variance(value @ right, len(value) - model.n_terms)
-    return Moments(value - right / pivot, scale / pivot)
+    more: Covariates
 
 
 def _kriged(

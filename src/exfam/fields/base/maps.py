@@ -48,10 +48,9 @@ class Sites(NamedTuple):
         return self.columns.points[: len(self.terms)]
 
     @property
-    def covariates(self) -> Float64[Tensor, "sites covariates"] | None:
+    def covariates(self) -> Float64[Tensor, "sites covariates"]:
         """What is known of each site beside its place, if anything is."""
-        more = self.terms[:, 1 + self.n_flat :]
-        return more if more.shape[1] else None
+        return self.terms[:, 1 + self.n_flat :]
 
     @property
     def own(self) -> Int64[Tensor, "sites"]:

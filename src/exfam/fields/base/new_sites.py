@@ -13,7 +13,7 @@ from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF, GivenOthers, with_tails
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.kernel import JITTER, MovingKernel
-from exfam.fields.base.levels import at_points, from_others, model_weights
+from exfam.fields.base.levels import Moments, SiteNumber
 from exfam.fields.base.limits import Evidence, nats_of
 from exfam.fields.base.maps import Covariance, Maps, Sites
 
@@ -57,35 +57,24 @@ class Surfaces(NamedTuple):
     value: Float64[Tensor, "sites 2"]
     weights: Float64[Tensor, "2 models"]
     n_flat: int
-    more: Float64[Tensor, "sites covariates"] | None = None
+    more: Float64[Tensor, "sites covariates"]
 
     def at(
         self,
         points: Float64[Tensor, "places space"],
-        more: Float64[Tensor, "places covariates"] | None = None,
+        more: Float64[Tensor, "places covariates"],
     ) -> NewNormal:
         """What is normal at places, read from the nearest sites."""
-        both = None if more is None or self.more is None else (more, self.more)
-        level, spread = (
-            at_points(
-                points, self.points, self.value[:, k], self.weights[k], self.n_flat, more=both
-            )
-            for k in range(2)
-        )
-        return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
+        return self._normal(lambda number: number.at(points, more))
 
     def of_others(self, sites: Int64[Tensor, "some"]) -> NewNormal:
         """What would be normal at some of the sites if they were new."""
+        return self._normal(lambda number: number.of_others(sites))
+
+    def _normal(self, read: Callable[[SiteNumber], Moments]) -> NewNormal:
         level, spread = (
-            from_others(
-                self.points,
-                self.value[:, k],
-                self.weights[k],
-                self.n_flat,
-                sites=sites,
-                more=self.more,
-            )
-            for k in range(2)
+            read(SiteNumber(self.points, value, self.n_flat, self.more, weights))
+            for value, weights in zip(self.value.unbind(1), self.weights, strict=True)
         )
         return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
 
@@ -94,7 +83,7 @@ def fit_surfaces(courses: Courses, sites: Sites) -> Surfaces:
     """The surfaces of level and log spread."""
     points, value = sites.points, torch.stack([courses.level, courses.scale.log()], -1)
     more = sites.covariates
-    weights = [model_weights(points, value[:, k], sites.n_flat, more=more) for k in range(2)]
+    weights = [SiteNumber.of(points, own, sites.n_flat, more).weights for own in value.unbind(1)]
     return Surfaces(points, value, torch.stack(weights), sites.n_flat, more)
 
 
