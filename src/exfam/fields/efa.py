@@ -120,7 +120,6 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
             )
 
     def check_family(self, family: Any) -> None:
-        """Raise ExfamError unless the estimator can model values of this family."""
         if not self._has_base(family):
             super().check_family(family)
 
@@ -132,7 +131,6 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
         return self._has_base(self.fit_choices()[0])
 
     def fit_choices(self) -> tuple[Any, float]:
-        """The family of the values and the share of the last maps that a fit holds out."""
         family = self.family
         if isinstance(family, str) and family == "auto":
             family = "student-t" if self.base == "auto" else "gaussian"

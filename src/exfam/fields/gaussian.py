@@ -51,7 +51,6 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
         check_base_family(family)
 
     def fit_choices(self) -> tuple[Any, float]:
-        """The family of the values and the share of the last maps that a fit holds out."""
         return "student-t" if self.family == "auto" else self.family, float(
             self.validation_fraction
         )

@@ -5,7 +5,9 @@ its family is mapped back exactly. Coordinates of plain space are shifted and di
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +67,18 @@ class FieldPlan:
     def with_lags(self, lags: int) -> "FieldPlan":
         """The plan with so many earlier maps beside each."""
         shape = replace(self.shape, lags=lags)
-        train, validation = arranged(self.train, lags=lags, step=shape.step), self.validation
-        if validation is not None:
-            validation = arranged(validation, lags=lags, step=shape.step)
-        return replace(self, shape=shape, train=train, validation=validation)
+        return replace(self._each(partial(arranged, lags=lags, step=shape.step)), shape=shape)
 
     def standardized(self) -> "FieldPlan":
         """The plan with standardized values and their family, as models see them."""
-        train, validation = standardized_maps(self.train, self.family, self.shape), self.validation
-        if validation is not None:
-            validation = standardized_maps(validation, self.family, self.shape)
+        in_units = partial(standardized_maps, family=self.family, shape=self.shape)
         family, limit = family_in_units(self.family), limit_of(self.family)
-        return replace(self, train=train, validation=validation, family=family, limit=limit)
+        return replace(self._each(in_units), family=family, limit=limit)
+
+    def _each(self, change: Callable[[Groups], Groups]) -> "FieldPlan":
+        """The plan with changed maps, those held out alike."""
+        validation = None if self.validation is None else change(self.validation)
+        return replace(self, train=change(self.train), validation=validation)
 
 
 def plan_field_fit(

@@ -192,19 +192,15 @@ class OfMatrix(NamedTuple):
 
     @property
     def variance(self) -> Float64[Tensor, "targets"]:
-        """Of the targets."""
         return self.covariance.diagonal()[self.targets]
 
     def take(self, targets: Targets) -> "OfMatrix":
-        """Of some of the targets."""
         return OfMatrix(self.covariance, self.targets[targets], self.columns[targets])
 
     def drawn(self, products: Tensor, share: float) -> "OfMatrix":
-        """Of mean products, drawn to these covariances by a share."""
         return self._replace(covariance=(1 - share) * products + share * self.covariance)
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
-        """Covariances among some of each target's columns, by where they are in `columns`."""
         index = self.columns.expand(len(first), -1, -1).gather(-1, first)
         block = self.covariance[index[..., :, None], index[..., None, :]]
         return NearCovariances(block, self.covariance[self.targets[:, None], index])
@@ -218,22 +214,18 @@ class OfBlocks(NamedTuple):
 
     @property
     def variance(self) -> Float64[Tensor, "targets"]:
-        """Of the targets."""
         return self.block[:, 0, 0]
 
     def take(self, targets: Targets) -> "OfBlocks":
-        """Of some of the targets."""
         if _follow_each_other(targets):
             first, stop = int(targets[0]), int(targets[-1]) + 1
             return OfBlocks(self.block[first:stop], self.columns[first:stop])
         return OfBlocks(self.block[targets], self.columns[targets])
 
     def drawn(self, products: Tensor, share: float) -> "OfBlocks":
-        """Of mean products, drawn to these covariances by a share."""
         return self._replace(block=(1 - share) * products + share * self.block)
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
-        """Covariances among some of each target's columns, by where they are in `columns`."""
         n = first.shape[-1]
         if len(first) == 1 and bool((first == torch.arange(n)).all()):
             # The first ones themselves: nothing to copy.

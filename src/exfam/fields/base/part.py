@@ -158,7 +158,6 @@ class FieldBasePart(BasePart):
         self._placed: tuple[Tensor, Extended] | None = None
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
-        """The same, of elements whose anomalies are known."""
         known = self.known()
         calibration = self.calibration
         used = torch.zeros(len(elements.points), dtype=torch.bool)
@@ -179,7 +178,6 @@ class FieldBasePart(BasePart):
     def joint_levels(
         self, batch: Batch, *, generator: torch.Generator
     ) -> Float64[Tensor, "batch length"]:
-        """Probabilities below joint draws of what is missing on the maps themselves; else 1/2."""
         elements = self.normal.elements(batch)
         missing = elements.missing
         of_use = elements.place[(elements.shown | missing) & (elements.place >= 0)].unique()
@@ -192,7 +190,6 @@ class FieldBasePart(BasePart):
         return at_columns(levels, column, missing=0.5)
 
     def near_sites(self) -> Iterator[NearSites]:
-        """All known sites at once."""
         known = self.known()
         own, both = known.sites.own, known.both
         columns = candidates(both.prior, own)

@@ -88,11 +88,9 @@ class WholeRows:
         self.prior: NearColumns = OfMatrix(prior, self.targets, candidates(prior, self.targets))
 
     def evidence(self, courses: Courses) -> Evidence:
-        """Rows of anomalies as others are predicted from them."""
         return self.maps.evidence(courses)
 
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Covariance:
-        """Mean products of all columns over the maps that are left."""
         return self.maps.products(courses, self._prior, left, most=self._most)
 
 

@@ -167,10 +167,8 @@ class LocalRows:
         self.columns = maps.sites.columns.take(self._used)
 
     def evidence(self, courses: Courses) -> Evidence:
-        """Rows of anomalies as others are predicted from them."""
         return Evidence(*self.maps.columns(courses, self._used))
 
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Blocks:
-        """Mean products of each target's columns over the maps that are left."""
         known = left.nonzero()[:, 0]
         return product_blocks(self._filled.known(left), courses, self._chosen, known)

@@ -42,7 +42,6 @@ class LocalBasePart(BasePart):
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
-        """The same, of elements whose anomalies are known."""
         rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
         eta = torch.zeros(*elements.shown.shape, 3).double()
         calibration, n_used = self.calibration, self.n_near or MOST_NEAR
@@ -86,7 +85,6 @@ class LocalBasePart(BasePart):
         return torch.where(elements.missing & ~known, alone, levels)
 
     def near_sites(self) -> Iterator[NearSites]:
-        """Known sites, a thousand at a time."""
         kernel = self.moving_kernel
         columns = map_columns(self.normal.points, self.n_lags)
         for sites in torch.arange(self.n_sites).split(SITES_AT_ONCE):

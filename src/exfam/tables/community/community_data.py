@@ -78,23 +78,22 @@ def as_species(columns: dict[str, RawColumn]) -> SpeciesTable:
     """Columns as numbers. Raises DataError for text, or numbers below 0."""
     values = []
     for name, column in columns.items():
-        if column.is_empty:
-            values.append(np.full(len(column), np.nan))
-            continue
-        if column.type not in ("number", "boolean"):
-            raise cell_error(
-                name,
-                "hold numbers, as a species",
-                column,
-                ~column.missing,
-                advice="Give 0 and 1, counts or shares of cover.",
-            )
-        number = np.where(column.missing, np.nan, column.values.astype(np.float64))
+        advice = "Give 0 and 1, counts or shares of cover."
+        number = _numbers(name, column, "hold numbers, as a species", advice)
         if (number < 0).any():
             advice = "Give 0 and 1, counts or shares of cover; leave cells empty where unknown."
             raise cell_error(name, "be 0 or more", column, number < 0, advice=advice)
         values.append(number)
     return SpeciesTable(tuple(columns), np.stack(values, axis=1))
+
+
+def _numbers(name: str, column: RawColumn, rule: str, advice: str) -> Float[np.ndarray, "sites"]:
+    """A column of numbers, NaN where missing. Raises DataError for others."""
+    if column.is_empty:
+        return np.full(len(column), np.nan)
+    if column.type not in ("number", "boolean"):
+        raise cell_error(name, rule, column, ~column.missing, advice=advice)
+    return np.where(column.missing, np.nan, column.values.astype(np.float64))
 
 
 def match_known(known: SpeciesTable, names: Sequence[str], n_rows: int) -> Values:
@@ -116,13 +115,8 @@ def read_effort(table: RawTable, name: str | None) -> Float[np.ndarray, "sites 1
     if name is None or name not in table.columns:
         return np.zeros((table.n_rows, 1))
     column = table.columns[name]
-    if column.type not in ("number", "boolean") and not column.is_empty:
-        raise cell_error(
-            name, "hold numbers", column, ~column.missing, advice="Give the effort at each site."
-        )
-    effort = np.ones(table.n_rows)
-    if not column.is_empty:
-        effort = np.where(column.missing, 1.0, column.values.astype(np.float64))
+    effort = _numbers(name, column, "hold numbers", "Give the effort at each site.")
+    effort = np.where(column.missing, 1.0, effort)
     if (effort <= 0).any():
         advice = "A site without effort has no species to learn from: leave it out."
         raise cell_error(name, "be above 0", column, effort <= 0, advice=advice)
