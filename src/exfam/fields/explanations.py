@@ -162,13 +162,15 @@ def _contributions(
     base: FieldBasePart | LocalBasePart, elements: FieldElements, centers: Int64[Tensor, "centers"]
 ) -> Float64[Tensor, "centers length"]:
     """What each value adds to the means of centers, which are linear in the anomalies."""
+    if len(centers) > 1:
+        means = base.of_elements(elements.one_by_one())[:, centers, 0]
+        return (means - elements.location[0, centers]).T
     anomaly = elements.anomaly.clone().requires_grad_()
     with torch.enable_grad():
-        means = base.of_elements(elements._replace(anomaly=anomaly))[0, centers, 0]
-        if not means.requires_grad:  # a lone value's mean does not depend on any
-            return torch.zeros(len(centers), anomaly.shape[1]).double()
-        slopes = [torch.autograd.grad(mean, anomaly, retain_graph=True)[0][0] for mean in means]
-    return torch.stack(slopes) * elements.anomaly[0]
+        mean = base.of_elements(elements._replace(anomaly=anomaly))[0, centers, 0].sum()
+        # A lone value's mean does not depend on any.
+        slopes = torch.autograd.grad(mean, anomaly)[0] if mean.requires_grad else 0.0 * anomaly
+    return (slopes * elements.anomaly).detach().expand(len(centers), -1)
 
 
 def _pair_weights(

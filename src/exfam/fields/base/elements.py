@@ -40,6 +40,14 @@ class FieldElements(NamedTuple):
         """Which elements of the maps themselves have no value."""
         return (self.lag == 0) & ((self.site >= 0) | (self.place >= 0)) & ~self.shown
 
+    def one_by_one(self) -> "FieldElements":
+        """Of a single map: as many as it has elements, each with the anomaly of one of them."""
+        n = self.anomaly.shape[1]
+        everywhere = [part.expand(n, -1) for part in self[:7]]
+        noise = None if self.noise is None else self.noise.expand(n, -1)
+        copies = FieldElements(*everywhere, self.points, self.doubt, noise)
+        return copies._replace(anomaly=torch.diag(self.anomaly[0]))
+
     def placed(self, eta: Float64[Tensor, "batch length 3"]) -> Float64[Tensor, "batch length 3"]:
         """Parameters of values from those of anomalies; 0 for elements that are none."""
         location = self.location + self.scale * eta[..., 0]
