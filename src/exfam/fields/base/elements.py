@@ -1,7 +1,7 @@
 """Elements of maps as a base sees them: what is normal at each, and how far its value is off."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float64, Int64
@@ -43,10 +43,13 @@ class FieldElements(NamedTuple):
     def one_by_one(self) -> "FieldElements":
         """Of a single map: as many as it has elements, each with the anomaly of one of them."""
         n = self.anomaly.shape[1]
-        everywhere = [part.expand(n, -1) for part in self[:7]]
-        noise = None if self.noise is None else self.noise.expand(n, -1)
-        copies = FieldElements(*everywhere, self.points, self.doubt, noise)
-        return copies._replace(anomaly=torch.diag(self.anomaly[0]))
+        of_places = ("points", "doubt")
+        columns: dict[str, Any] = {
+            name: part.expand(n, -1)
+            for name, part in self._asdict().items()
+            if part is not None and name not in of_places
+        }
+        return self._replace(**{**columns, "anomaly": torch.diag(self.anomaly[0])})
 
     def placed(self, eta: Float64[Tensor, "batch length 3"]) -> Float64[Tensor, "batch length 3"]:
         """Parameters of values from those of anomalies; 0 for elements that are none."""
