@@ -213,6 +213,8 @@ def run(page: str, *, seconds: float, think: float, times: int) -> tuple[Opened,
             answers.of_many = len(took)
             answers.p50_of_many, answers.p95_of_many = _ends(took)
         some = many.answers[:: max(1, len(many.answers) // COMPARED)]
+        # The server has closed what was not used for some seconds.
+        alone = Asking(own.address)
         wrong = sum(alone(name, question, indent=1) != answer for name, question, answer in some)
     opened = Opened(page, round(own.ready, 2), *looked, *paint, round(cpu, 1), wrong, grown)
     return opened, list(found.values())

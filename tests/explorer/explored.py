@@ -147,7 +147,7 @@ def language_model():
 
 
 @cache
-def ratings_model(*, attention="none", family="gaussian", direction="bidirectional"):
+def ratings_model(*, attention="none", family="gaussian", direction="bidirectional", parts="auto"):
     """Of movies and the stars that users gave them."""
     network = {"max_epochs": 1, "ensemble": 1, "embed_dim": 8} if attention != "none" else {}
     base = "none" if attention != "none" else "auto"
@@ -155,7 +155,7 @@ def ratings_model(*, attention="none", family="gaussian", direction="bidirection
     chosen = {"attention": attention, "base": base, "direction": direction, "order": order}
     columns = {"group": "user", "item": "movie", "value": "stars", "family": family}
     frame = ratings(whole=family != "gaussian")
-    return EFA(**columns, progress=False, **chosen, **network).fit(frame)
+    return EFA(**columns, progress=False, parts=parts, **chosen, **network).fit(frame)
 
 
 def ratings(n_groups=60, seed=0, *, whole=False):

@@ -6,7 +6,7 @@ import pytest
 
 from exfam import EASE, EFA, ExfamError, ItemKNN, LatentFactor, Popularity
 from exfam.explorer.views.items import ItemsView
-from explorer.explored import baskets, items_model
+from explorer.explored import baskets, items_model, ratings
 
 MODELS = [
     {}, {"attention": "softmax"}, {"direction": "causal"},
@@ -137,11 +137,12 @@ def test_other_models_of_items_are_explored_as_well(ranker):
         assert sum(entry["contribution"] for entry in why["entries"]) == pytest.approx(why["score"])
 
 
-def test_models_of_values_alone_are_refused():
-    frame = {"user": [0, 0, 1, 1] * 8, "item": list("abab") * 8, "stars": [1.0, 2.0, 3.0, 4.0] * 8}
-    columns = {"group": "user", "item": "item", "value": "stars"}
-    model = EFA(**columns, parts="values", attention="none", progress=False).fit(frame)
-    with pytest.raises(ExfamError, match="`model` must predict items to be explored, got one of"):
+def test_models_of_several_values_alone_are_refused():
+    frame = ratings().assign(days=lambda frame: frame["stars"][::-1].to_numpy())
+    columns = {"group": "user", "item": "movie", "value": ["stars", "days"]}
+    network = {"base": "none", "max_epochs": 1, "ensemble": 1, "embed_dim": 4}
+    model = EFA(**columns, parts="values", progress=False, **network).fit(frame)
+    with pytest.raises(ExfamError, match="`model` must predict items, or one column of values"):
         ItemsView(model)
 
 

@@ -53,6 +53,28 @@ def test_a_value_is_typed_and_all_other_values_and_items_follow(stars, opened):
     assert drawn(page) == pytest.approx(wanted[2], abs=1e-6)
 
 
+def test_values_alone_are_drawn_and_the_highest_comes_first(opened):
+    model = ratings_model(parts="values")
+    with explore(model, ratings(), open_browser=False) as served:
+        page = opened(served.address + "#items=0,1&values=[1.5,null]&item=4")
+        assert page.locator("#next-title").inner_text() == "What would have the highest stars"
+        rows = page.locator("#next > li")
+        shown = {
+            row.get_attribute("data-code"): would(page, row.get_attribute("data-code"))
+            for row in rows.all()
+        }
+        assert list(shown.values()) == sorted(shown.values(), reverse=True) and len(shown) == 4
+        for code, value in shown.items():
+            given = pd.DataFrame(
+                {"user": 0, "movie": ["a", "b", "abcdef"[int(code)]], "stars": [1.5, None, None]}
+            )
+            assert value == pytest.approx(model.predict(given)[2], abs=1e-6)
+        assert drawn(page) == pytest.approx(shown["4"], abs=1e-6)
+        page.locator("[data-key='add-4']").click()
+        settled(page)
+        assert rows.count() == 4 and page.locator("#context > li").count() == 3
+
+
 def test_groups_come_with_their_values_and_elements_are_seen_by_the_others(stars, opened):
     page = opened(stars.address)
     page.locator("summary").click()

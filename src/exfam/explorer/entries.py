@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int64
 from exfam.checks import ExfamError
 from exfam.estimator.evaluate import item_probabilities
 from exfam.vectors import WordVectors
+from exfam.vectors.neighbors import unit_rows
 
 Scored = list[tuple[int, float]]
 
@@ -76,8 +77,11 @@ class Entries:
         """What is to c as b is to a."""
         if self.vectors is None:
             raise ExfamError("`a` must be of a model with vectors of few columns for analogies.")
-        words = [self.vectors.words[code] for code in (a, b, c)]
-        return self._coded(self.vectors.analogy(*words, k=k))
+        # As the vectors' own `analogy`, in one product with lengths that are known.
+        found = self._coded(self.vectors.most_similar([b, c], a, k=k))
+        unit = unit_rows(self.vectors.center[[a, b, c]])
+        length = float(np.linalg.norm(unit[1] + unit[2] - unit[0]))
+        return [(row, length * cosine) for row, cosine in found]
 
     def _coded(self, nearest: Sequence[Any]) -> Scored:
         assert self.vectors is not None

@@ -34,3 +34,12 @@ export function fieldsOf(view) {
 export function codes(text) {
   return (text ?? "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
 }
+
+// What a field holds as JSON; otherwise, of what is none, something else.
+export function json(text, otherwise = null) {
+  try {
+    return JSON.parse(text) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}

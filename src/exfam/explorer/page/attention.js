@@ -40,16 +40,8 @@ export async function restore() {
 function question() {
   const { items, values, index, cells } = state.of;
   if (given.noun === "sentence") return { text: state.text };
-  if (given.noun === "items") return { items: address.codes(items), ...(values ? { values: parsed(values, null) } : {}) };
-  return cells ? { cells: parsed(cells, {}) } : { index: Number(index) || 0 };
-}
-
-function parsed(text, otherwise) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return otherwise;
-  }
+  if (given.noun === "items") return { items: address.codes(items), ...(values ? { values: address.json(values) } : {}) };
+  return cells ? { cells: address.json(cells, {}) } : { index: Number(index) || 0 };
 }
 
 async function show() {

@@ -4,6 +4,7 @@ import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
 import { curve, shares } from "./curves.js";
 import { bar, element, percent, plain, replace, signed } from "./dom.js";
+import { contributions } from "./tables.js";
 
 const names = new Map();
 // `values` and `beforeValues` stand beside items, null where none is known.
@@ -22,7 +23,7 @@ export async function open(view, start) {
 export async function restore() {
   const fields = address.read();
   state.items = address.codes(fields.get("items"));
-  const values = given.value ? parsed(fields.get("values")) : null;
+  const values = given.value ? address.json(fields.get("values")) : null;
   state.values = state.items.map((_, k) => (typeof values?.[k] === "number" ? values[k] : null));
   [state.before, state.beforeValues] = [state.items, state.values];
   [state.item = null] = address.codes(fields.get("item"));
@@ -34,14 +35,6 @@ export async function restore() {
 
 function remember(items) {
   for (const { code, name } of items) names.set(code, name);
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function add(code) {
@@ -179,29 +172,37 @@ function nextPanel() {
   parts.bars = element("ol", { class: "bars", id: "next" });
   parts.next = latest();
   return element("section", { "aria-labelledby": "next-title" },
-    element("h2", { id: "next-title" }, given.ordered ? "What comes next" : "What else is in it"),
-    element("p", { class: "quiet" },
-      "Probability of each further item; the line is where it was before the last change.",
+    element("h2", { id: "next-title" }, !given.predicts_items ? `What would have the highest ${given.value.column}`
+      : given.ordered ? "What comes next" : "What else is in it"),
+    element("p", { class: "quiet" }, given.predicts_items ? "Probability of each further item" : "Of frequent items",
+      "; the line is where it was before the last change.",
       given.value ? ` Below a name: the ${given.value.column} that it would have, and 90 % of it.` : ""),
     parts.bars);
 }
 
+// What is drawn of an item: its probability, or the middle of its value where there is no other.
+function drawn(one) {
+  return given.predicts_items ? one.probability : one.value.center;
+}
+
 function showNext({ items }) {
   remember(items);
-  const largest = Math.max(...items.flatMap((one) => [one.probability, one.before]), 1e-12);
+  const numbers = items.flatMap((one) => [drawn(one), one.before ?? drawn(one)]);
+  const least = given.predicts_items ? 0 : Math.min(...numbers);
+  const range = Math.max(Math.max(...numbers) - least, 1e-12);
   replace(parts.bars, items.map((one) => {
-    const moved = one.before === null ? 0 : one.probability - one.before;
+    const now = drawn(one), moved = one.before === null ? 0 : now - one.before;
     return element("li", { class: one.code === state.item ? "chosen" : "", "data-code": one.code },
       element("button", {
         class: "name", "data-key": `why-${one.code}`, onclick: () => choose(one.code),
         "aria-pressed": String(one.code === state.item),
       }, one.name, one.value ? element("span", { class: "quiet would", "data-would": one.value.center },
         `${plain(one.value.center)} (${plain(one.value.low)} to ${plain(one.value.high)})`) : null),
-      bar(one.probability / largest, { before: one.before === null ? null : one.before / largest }),
+      bar((now - least) / range, { before: one.before === null ? null : (one.before - least) / range }),
       element("span", { class: "number", "data-probability": one.probability },
-        percent(one.probability)),
+        given.predicts_items ? percent(now) : plain(now)),
       element("span", { class: moved < 0 ? "moved down" : "moved" },
-        moved ? signed(100 * moved, 2) : ""),
+        moved ? signed(given.predicts_items ? 100 * moved : moved, 2) : ""),
       adder(one, `add-${one.code}`));
   }));
 }
@@ -231,7 +232,7 @@ async function showWhy() {
     replace(parts.relatedOf);
     return;
   }
-  const tasks = [parts.related(ask("related", { item }), showRelated)];
+  const tasks = given.predicts_items ? [parts.related(ask("related", { item }), showRelated)] : [];
   if (given.raises) tasks.push(parts.raising(ask("raise", { ...context(), item }), showRaising));
   if (given.explains) tasks.push(parts.reasons(ask("why", { ...context(), item }), showReasons));
   else replace(parts.reasonsOf, element("p", { class: "quiet" }, "This model has no base whose parts add up."));
@@ -255,18 +256,13 @@ function showValue(own) {
 }
 
 function showReasons(why) {
-  const largest = Math.max(...why.entries.map((one) => Math.abs(one.contribution)), 1e-12);
-  const rows = why.entries.map((one) => element("tr", {},
-    element("th", { scope: "row" }, one.name + (one.lag ? `, ${one.lag} before` : "")),
-    element("td", {}, bar(one.contribution / largest)),
-    element("td", { class: "number", "data-contribution": one.contribution }, signed(one.contribution))));
   const left = why.n_entries - why.entries.length;
   replace(parts.reasonsOf,
     element("h3", {}, why.name),
     element("p", {}, "Probability ", element("strong", { "data-why": why.probability }, percent(why.probability)),
       `; by the base alone ${percent(why.alone)}. Attention adds ${signed(why.correction)} nats to its output.`),
-    element("table", {}, element("caption", {}, "What each item adds to the base's score, exactly"),
-      element("tbody", {}, rows)),
+    contributions("What each item adds to the base's score, exactly", why.entries.map((one) => (
+      { ...one, name: one.name + (one.lag ? `, ${one.lag} before` : "") }))),
     element("p", { class: "quiet" }, `Score ${signed(why.score)}${left > 0 ? `; ${left} smaller parts are not shown` : ""}.`));
 }
 

@@ -3,7 +3,8 @@
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
 import { curve, shares } from "./curves.js";
-import { bar, element, replace, signed } from "./dom.js";
+import { element, replace, signed } from "./dom.js";
+import { contributions } from "./tables.js";
 
 const UNLIKELY = 0.01;
 const state = { index: null, original: {}, cells: {}, column: null };
@@ -31,19 +32,10 @@ export async function restore() {
   const fields = address.read();
   const index = fields.get("index");
   if (given.n_rows) await take(Math.min(given.n_rows - 1, Number(index ?? 0) || 0), false);
-  const kept = parsed(fields.get("cells"));
-  if (kept) state.cells = kept;
+  const kept = address.json(fields.get("cells"));
+  if (kept !== null && typeof kept === "object" && !Array.isArray(kept)) state.cells = kept;
   state.column = parts.cells.has(fields.get("column")) ? fields.get("column") : null;
   await show();
-}
-
-function parsed(text) {
-  try {
-    const value = JSON.parse(text ?? "null");
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;
-  } catch {
-    return null;
-  }
 }
 
 function tools() {
@@ -125,16 +117,10 @@ function showSummary() {
 }
 
 function showWhy(why) {
-  const largest = Math.max(...why.entries.map((one) => Math.abs(one.contribution)), 1e-12);
-  const rows = why.entries.map((one) => element("tr", {},
-    element("th", { scope: "row" }, one.name),
-    element("td", {}, bar(one.contribution / largest)),
-    element("td", { class: "number", "data-contribution": one.contribution }, signed(one.contribution))));
   const of = why.output === null ? "its location" : `the log-odds of ${why.output}`;
   replace(parts.whyOf,
     element("h3", {}, why.column),
-    why.entries.length
-      ? element("table", {}, element("caption", {}, `What each cell adds to ${of}, beside an average row`), element("tbody", {}, rows))
+    why.entries.length ? contributions(`What each cell adds to ${of}, beside an average row`, why.entries)
       : element("p", { class: "quiet" }, "No known cell adds anything that is known exactly."),
     why.total === undefined || why.total === null ? null
       : element("p", { class: "quiet" }, `Start ${signed(why.start)}, parts without exact shares ${signed(why.rest)}, in all ${signed(why.total)}.`));

@@ -3,7 +3,8 @@
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
 import { SCALE, shade } from "./colors.js";
-import { bar, drawing, element, percent, plain, replace, signed } from "./dom.js";
+import { drawing, element, percent, plain, replace, signed } from "./dom.js";
+import { contributions } from "./tables.js";
 
 const WIDE = 600;
 const SD = ["#f4f1de", "#c9b8d8", "#9a7fc0", "#6a4a9c", "#3c2a66"];
@@ -24,19 +25,11 @@ export async function open(view, start) {
 export async function restore() {
   const fields = address.read();
   state.time = Math.min(given.times.length - 1, Number(fields.get("time") ?? given.times.length - 1) || 0);
-  state.changes = parsed(fields.get("changes")) ?? {};
-  state.added = parsed(fields.get("added")) ?? [];
+  state.changes = address.json(fields.get("changes"), {});
+  state.added = address.json(fields.get("added"), []);
   state.layer = fields.get("layer") === "sd" ? "sd" : "mean";
   state.chosen = fields.has("station") ? Number(fields.get("station")) : null;
   await show();
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text ?? "null");
-  } catch {
-    return null;
-  }
 }
 
 function changed() {
@@ -349,14 +342,11 @@ function showWhy(why, station) {
     "stroke-width": (1 + (4 * Math.abs(own.contribution)) / largest).toFixed(2),
     class: own.contribution < 0 ? "down" : "up",
   })));
-  const rows = why.listened.map((own) => element("tr", {},
-    element("th", { scope: "row" }, own.name + (own.steps_back ? `, ${own.steps_back} before` : "")),
-    element("td", {}, bar(own.contribution / largest)),
-    element("td", { class: "number", "data-contribution": own.contribution }, signed(own.contribution, 2))));
   replace(parts.why, element("h3", {}, "Why"),
     element("p", { class: "quiet" },
       `Normal here ${plain(why.normal)}; all others together ${signed(why.rest, 2)}; attention ${signed(why.shift, 2)}.`),
-    element("table", {}, element("caption", {}, "What each value around adds, exactly"), element("tbody", {}, rows)));
+    contributions("What each value around adds, exactly", why.listened.map((own) => (
+      { ...own, name: own.name + (own.steps_back ? `, ${own.steps_back} before` : "") })), 2));
 }
 
 function showCourse({ time, value, mean, low, high }) {

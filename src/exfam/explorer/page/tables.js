@@ -1,6 +1,6 @@
 // Tables of numbers that scroll where they are too wide.
 
-import { element } from "./dom.js";
+import { bar, element, signed } from "./dom.js";
 
 export function count(number) {
   return number.toLocaleString("en");
@@ -19,4 +19,13 @@ export function table(caption, heads, rows) {
     element("table", {}, element("caption", {}, caption),
       element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
       element("tbody", {}, rows)));
+}
+
+// What each of some entries, with a name and a contribution, adds: as bars and as numbers.
+export function contributions(caption, entries, digits = 3) {
+  const largest = Math.max(...entries.map((one) => Math.abs(one.contribution)), 1e-12);
+  return element("table", {}, element("caption", {}, caption), element("tbody", {}, entries.map((one) => element("tr", {},
+    element("th", { scope: "row" }, one.name),
+    element("td", {}, bar(one.contribution / largest)),
+    element("td", { class: "number", "data-contribution": one.contribution }, signed(one.contribution, digits))))));
 }

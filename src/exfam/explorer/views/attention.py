@@ -1,8 +1,6 @@
 """Attention: what listens to what, by layer and head, in what is looked at."""
 
 import json
-import threading
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_choice
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.attended import SeenWeights, attention_source, has_attention
+from exfam.explorer.kept import Recent
 from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.positions import identical_word_probe, position_scores, renormalized
@@ -30,9 +29,7 @@ class AttentionView:
 
     def __init__(self, model: Any, data: Any = None) -> None:
         self.model, self.source = model, attention_source(model, data)
-        self._kept: OrderedDict[str, SeenWeights] = OrderedDict()
-        self._lock = threading.Lock()
-        self._probe: Answer | None = None
+        self._kept = Recent[SeenWeights](_KEPT)
         self.questions = {"attention": self.attention, "probe": self.probe}
 
     @staticmethod
@@ -84,19 +81,15 @@ class AttentionView:
         encoder = self.source.encoder
         if encoder is None:
             raise ExfamError("`probe` must be of an encoder of sentences, got another model.")
-        with self._lock:
-            if self._probe is None:
-                n_words = min(_WORDS, len(encoder.probe_words()))
-                length = min(_LENGTH, encoder.most_tokens)
-                own = identical_word_probe(encoder, words=n_words, length=length)
-                scores = own.head_scores()
-                self._probe = {
-                    "n_words": n_words,
-                    "length": length,
-                    "locality": _listed(scores.locality),
-                    "symmetry": _listed(scores.symmetry),
-                }
-        return self._probe
+        n_words = min(_WORDS, len(encoder.probe_words()))
+        length = min(_LENGTH, encoder.most_tokens)
+        scores = identical_word_probe(encoder, words=n_words, length=length).head_scores()
+        return {
+            "n_words": n_words,
+            "length": length,
+            "locality": _listed(scores.locality),
+            "symmetry": _listed(scores.symmetry),
+        }
 
     def _attended(self, question: Question) -> SeenWeights:
         source = self.source
@@ -106,16 +99,7 @@ class AttentionView:
         check_choice("term", term, source.terms)
         of = {name: question[name] for name in _OF_QUESTION if name in question}
         key = json.dumps([part, term, of], sort_keys=True)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        own = source.of(question, part=part, term=term)
-        with self._lock:
-            self._kept[key] = own
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return own
+        return self._kept.of(key, lambda: source.of(question, part=part, term=term))
 
     def _beside(self, own: SeenWeights) -> list[Any] | None:
         """The mean share of what is no element, by layer and head."""

@@ -45,7 +45,6 @@ class ErrorsView:
         self._kind: Any = pkgutil.resolve_name(f"exfam.explorer.errors.{SCORED[reads]}")
         self._after: Scored | None = None if compare is None else self._kind(model, compare)
         self._held: Scored | None = None
-        self._shift: Answer | None = None
         self._lock, self._scoring = threading.RLock(), threading.Lock()
         self.questions = {
             "errors": self.errors, "score": self.score, "slices": self.slices,
@@ -74,7 +73,7 @@ class ErrorsView:
                 if self._scored().is_partial:
                     held = self._fresh(first=False)
                     with self._lock:
-                        self._held, self._shift = held, None
+                        self._held = held
         return {"n_scored": self._scored().n_scored, "partial": False}
 
     def errors(self, question: Question) -> Answer:
@@ -146,17 +145,12 @@ class ErrorsView:
     def shift(self, question: Question) -> Answer:
         """What has moved between the data and those that are compared with them."""
         data, after = self._both()
-        with self._lock:
-            if self._shift is None:
-                moved = data.shift(after)
-                for part in moved["parts"]:
-                    part.setdefault(
-                        "name", data.name_of_part(part["part"]) if "part" in part else ""
-                    )
-                self._shift = {"has_bars": False, "of": [data.n_all, after.n_all], **moved}
-                self._shift["partial"] = data.is_partial
-                self._shift.setdefault("n", [data.n_scored, after.n_scored])
-        return self._shift
+        moved = data.shift(after)
+        for part in moved["parts"]:
+            part.setdefault("name", data.name_of_part(part["part"]) if "part" in part else "")
+        facts = {"has_bars": False, "n": [data.n_scored, after.n_scored]}
+        facts |= {"of": [data.n_all, after.n_all], "partial": data.is_partial}
+        return facts | moved
 
     def shift_bars(self, question: Question) -> Answer:
         """The distribution of one `part` in both."""

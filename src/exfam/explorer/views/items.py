@@ -1,7 +1,5 @@
 """Baskets and histories: items clicked in and out, what comes next, and why."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +16,7 @@ from exfam.estimator.evaluate import item_probabilities, value_parameters
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
 from exfam.explorer.curves import bars_of, density_of
+from exfam.explorer.kept import NameSearch, Recent
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
@@ -29,14 +28,16 @@ _LABELS = 20
 # Of large catalogs fewer items are looked at than the model itself looks at, so that the page waits
 # for none of them.
 _REACH = Reach(2_000, 100)
+# Items that a model of values alone looks through for the highest value.
+_FREQUENT = 200
 # Contexts whose probabilities are kept: that before a click and some to go back to.
 _KEPT, _MOST_NUMBERS = 32, 8_000_000
 
 
 class ItemsView:
-    """What a model of items says of a context that is put together by hand.
+    """What a model of items, or of values beside them, says of a context put together by hand.
 
-    Raises ExfamError for a model without items.
+    Raises ExfamError for a model of several columns of values alone.
     """
 
     name, slow = "items", ()
@@ -44,15 +45,18 @@ class ItemsView:
     def __init__(self, model: GroupEstimator, data: Any = None) -> None:
         self.model = model
         self.labels = model.vocabulary_.get("item", np.array([]))
-        if not model._has_items:
-            raise ExfamError("`model` must predict items to be explored, got one of values alone.")
-        self.names = [str(label) for label in self.labels.tolist()]
-        self._folded = np.array([name.casefold() for name in self.names], dtype=object)
-        self.groups = None if data is None else model._inputs(data).groups
         self.column = value_column(model)
-        self._kept: OrderedDict[Context, Float64[np.ndarray, "items"]] = OrderedDict()
-        self._lock = threading.Lock()
-        self.popularity = self._probabilities(Context())
+        if not model._has_items and self.column is None:
+            raise ExfamError(
+                "`model` must predict items, or one column of values beside them, to be explored, "
+                f"got {len(model.schema_.families)} columns of values alone."
+            )
+        self.names = [str(label) for label in self.labels.tolist()]
+        self.groups = None if data is None else model._inputs(data).groups
+        most = max(2, min(_KEPT, _MOST_NUMBERS // max(1, len(self.labels))))
+        self._kept = Recent[Float64[np.ndarray, "items"]](most)
+        self.popularity = self._popularity()
+        self._names = NameSearch(self.names, -self.popularity)
         self.questions = {
             "search": self.search,
             "next": self.next,
@@ -80,7 +84,8 @@ class ItemsView:
             "value": self._described_value(),
             "repeats": self.model.support_ != "hard",
             "explains": self._explains,
-            "raises": True,
+            "raises": self.model._has_items,
+            "predicts_items": self.model._has_items,
             "gain": " ".join(gain_sentences(self.model)),
             "items": self._named(first.tolist()),
         }
@@ -92,24 +97,23 @@ class ItemsView:
         """
         if "codes" in question:
             return {"items": self._named(codes_of(question, "codes", n=len(self.names)))}
-        wanted = text_of(question, "text").casefold().strip()
-        if not wanted:
+        if not (text := text_of(question, "text")).strip():
             return self.start()
-        holds = np.array([wanted in name for name in self._folded], dtype=bool)
-        found = np.flatnonzero(holds)
-        begins = np.array([name.startswith(wanted) for name in self._folded[found]], dtype=bool)
-        order = np.lexsort((-self.popularity[found], ~begins))[:_FOUND]
-        return {"items": self._named(found[order].tolist()), "n_found": len(found)}
+        found = self._names.codes(text)
+        return {"items": self._named(found[:_FOUND].tolist()), "n_found": len(found)}
 
     def next(self, question: Question) -> Answer:
         """`items` -> the most probable further items, and what they were with the items `before`.
 
         `values`, `before_values`: the value beside each, None where it is not known; a model of
         values says of each further item what value it would have. `also`: items that are listed
-        whatever their rank.
+        whatever their rank. Of a model of values alone: those of the most frequent items that would
+        have the highest values, and their centers `before`.
         """
         context = self._context(question)
         also = codes_of(question, "also", n=len(self.labels))
+        if not self.model._has_items:
+            return self._highest(question, context, also)
         now = self._probabilities(context)
         before = now
         if "before" in question:
@@ -124,6 +128,19 @@ class ItemsView:
                 for c, value in zip(listed, values, strict=True)
             ]
         }
+
+    def _highest(self, question: Question, context: Context, also: Sequence[int]) -> Answer:
+        frequent = np.argsort(-self.popularity, kind="stable")[:_FREQUENT].tolist()
+        listed = list(dict.fromkeys([*(c for c in frequent if c not in context.items), *also]))
+        before = self._context(question, "before") if "before" in question else context
+        now, then = (self._values(own, listed) for own in (context, before))
+        items = [
+            {**self._one(c), "probability": None, **own, "before": earlier["value"]["center"]}
+            for c, own, earlier in zip(listed, now, then, strict=True)
+        ]
+        items.sort(key=lambda one: -one["value"]["center"])
+        k = whole_of(question, "k", low=1, high=100, default=_BARS)
+        return {"items": [one for j, one in enumerate(items) if j < k or one["code"] in also]}
 
     def value(self, question: Question) -> Answer:
         """`items`, `values`, an `item` or an `element` of them -> the distribution of its value.
@@ -286,16 +303,15 @@ class ItemsView:
     def _probabilities(self, context: Context) -> Float64[np.ndarray, "items"]:
         """Of every item as a further one; of sets in any order of their items."""
         key = context if self._is_sequence else context.without_order()
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        probability = self._computed(self._groups([key]))
-        with self._lock:
-            self._kept[key] = probability
-            while len(self._kept) > max(2, min(_KEPT, _MOST_NUMBERS // len(probability))):
-                self._kept.popitem(last=False)
-        return probability
+        return self._kept.of(key, lambda: self._computed(self._groups([key])))
+
+    def _popularity(self) -> Float64[np.ndarray, "items"]:
+        """Of each item: its probability without a context, or how often the data have it."""
+        if self.model._has_items:
+            return self._probabilities(Context())
+        item = np.zeros(0, np.int64) if self.groups is None else self.groups.item
+        assert item is not None
+        return np.bincount(item[item >= 0], minlength=len(self.labels)).astype(np.float64)
 
     def _computed(self, group: Groups) -> Float64[np.ndarray, "items"]:
         if self.model.direction == "causal" or not self.model._has_positions:

@@ -1,6 +1,5 @@
 """Stations on a map: hidden, moved, added or given other values, and what follows everywhere."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +56,6 @@ class StationsView:
         low, high = places.min(0), places.max(0)
         margin = _MARGIN * np.where(high > low, high - low, 1.0)
         self.low, self.high = low - margin, high + margin
-        self._plan: Answer | None = None
-        self._planning = threading.Lock()
         self.questions = {
             "map": self.map, "grid": self.grid, "why": self.why, "course": self.course,
             "plan": self.plan,
@@ -170,19 +167,11 @@ class StationsView:
 
     def plan(self, question: Question) -> Answer:
         """Where one more station would make the map surest, and by which share of the variance."""
-        with self._planning:
-            if self._plan is None:
-                plan = station_plan(self.model)
-                best = np.argsort(-plan.reduction, kind="stable")[:_PLANNED]
-                at = plan.candidates[best].tolist()
-                share = plan.share[best].tolist()
-                self._plan = {
-                    "places": [
-                        {"at": own, "share": number_or_none(part)}
-                        for own, part in zip(at, share, strict=True)
-                    ]
-                }
-        return self._plan
+        plan = station_plan(self.model)
+        best = np.argsort(-plan.reduction, kind="stable")[:_PLANNED]
+        at, share = plan.candidates[best].tolist(), plan.share[best].tolist()
+        places = [{"at": own, "share": number_or_none(x)} for own, x in zip(at, share, strict=True)]
+        return {"places": places}
 
     def _explained(self, maps: Groups, element: int) -> FieldExplanation:
         """What the mean of one element of a single map is made of."""

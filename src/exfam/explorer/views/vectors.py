@@ -13,6 +13,7 @@ from exfam.checks import ExfamError, check_choice, shown
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.attributes import attributes_of
 from exfam.explorer.entries import Scored, entries_of, has_entries
+from exfam.explorer.kept import NameSearch
 from exfam.explorer.planes import Plane, main_axes_plane, mirror_plane
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
@@ -34,9 +35,9 @@ class VectorsView:
     def __init__(self, model: Any, data: Any = None) -> None:
         self.model, self.entries = model, entries_of(model)
         names, order = self.entries.names, self.entries.order
-        self._folded = np.array([name.casefold() for name in names], dtype=object)
         self._rank = np.empty(len(names), dtype=np.int64)
         self._rank[order] = np.arange(len(names))
+        self._names = NameSearch(names, self._rank)
         self._attributes: dict[str, Any] = {}
         self._planes: dict[str, Plane] = {}
         self._computing = threading.Lock()
@@ -80,14 +81,10 @@ class VectorsView:
         """
         if "codes" in question:
             return {"items": self._named(codes_of(question, "codes", n=len(self.entries.names)))}
-        wanted = text_of(question, "text").casefold().strip()
-        if not wanted:
+        if not (text := text_of(question, "text")).strip():
             return {"items": self._named(self.entries.order[:_FOUND])}
-        holds = np.array([wanted in name for name in self._folded], dtype=bool)
-        found = np.flatnonzero(holds)
-        begins = np.array([name.startswith(wanted) for name in self._folded[found]], dtype=bool)
-        order = np.lexsort((self._rank[found], ~begins))[:_FOUND]
-        return {"items": self._named(found[order]), "n_found": len(found)}
+        found = self._names.codes(text)
+        return {"items": self._named(found[:_FOUND]), "n_found": len(found)}
 
     def window(self, question: Question) -> Answer:
         """`low`, `high` of a part of the plane, all of it unless given -> what is in it.
