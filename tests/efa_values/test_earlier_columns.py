@@ -1,5 +1,6 @@
 """Several value columns of an element, each given those before it."""
 
+import json
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 import exfam
+from crafted_cases import changed, craft, paths
 from exfam import EFA, Groups
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.gain import gain_sentences
@@ -81,14 +83,14 @@ def test_a_column_sees_earlier_ones_of_its_element_and_no_other(model):
     data, names = groups(), list(FAMILIES)
     before = etas_of(model, data)
     others = {"stars": 3.0, "size": 9.0, "count": 11.0, "bin": -1.5}
-    for number, changed in enumerate(names):
+    for number, column_moved in enumerate(names):
         values = {name: column.copy() for name, column in data.values.items()}
-        assert values[changed][2] != others[changed]
-        values[changed][2] = others[changed]
+        assert values[column_moved][2] != others[column_moved]
+        values[column_moved][2] = others[column_moved]
         after = etas_of(model, data.with_(values=values))
         for k, name in enumerate(names):
             moved = not torch.equal(after[name][2], before[name][2])
-            assert moved == (k > number), (changed, name)
+            assert moved == (k > number), (column_moved, name)
             if model.direction == "causal":
                 torch.testing.assert_close(after[name][:2], before[name][:2], rtol=0, atol=0)
 
@@ -212,3 +214,22 @@ def test_explanations_have_a_part_for_earlier_columns_and_add_up(same):
         np.testing.assert_allclose(total, why.center, rtol=1e-6)
         np.testing.assert_allclose(why.center, same.predict(new)[name][why.rows], rtol=1e-6)
         assert ("columns" in why.part) == has
+
+
+def test_a_file_that_says_something_else_is_refused(same, tmp_path):
+    folder = tmp_path / "model"
+    same.save(folder)
+    file = folder / "config.json"
+    document = json.loads(file.read_text())
+    earlier = (*next(path for path in paths(document) if path[-1] == "earlier_columns"), 0)
+    working = next(path for path in paths(document) if path[-1] == "working")
+    wrong = {
+        (*earlier, "floors", "a"): "x",
+        (*earlier, "parts", "b"): [3],
+        (*earlier, "parts", "b", 0): 2**40,
+        (*working, "sd"): "1.0 m",
+    }
+    for path, value in wrong.items():
+        craft(file, changed(document, path, value))
+        with pytest.raises(exfam.ModelFileError):
+            exfam.load(folder)

@@ -13,6 +13,7 @@ from exfam.groups import Groups
 
 _EXAMPLES = "Pass ['milk', 'bread'], [['milk', 'bread'], ['tea']] or {'milk': 2, 'bread': 1}"
 _ITEM = Part("item", "item")
+_MOST_COUNT = 2**53
 
 
 def is_baskets(data: Any) -> bool:
@@ -105,7 +106,7 @@ def _counts(basket: Any, k: int) -> list[int]:
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float | np.integer | np.floating)
-    return is_number and not isinstance(value, bool) and bool(np.isfinite(value))
+    return is_number and not isinstance(value, bool) and bool(abs(value) < _MOST_COUNT)
 
 
 def _plain_labels(flat: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:

@@ -146,7 +146,10 @@ class MultivariateNormal(JointFamily):
         rest, factor = rest.expand(*shape, -1, -1), factor.expand(*shape, -1, -1)
         z = torch.linalg.solve_triangular(factor, rest, upper=False)[..., 0]
         log_sd = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return -0.5 * z.square().sum(-1) - log_sd - 0.5 * self.n * math.log(2 * math.pi)
+        nats = -0.5 * z.square().sum(-1) - log_sd - 0.5 * self.n * math.log(2 * math.pi)
+        # So far out that differences overflow.
+        beyond = nats.isnan() & ~eta.isnan().any(-1)
+        return torch.where(beyond, -torch.inf, nats)
 
     def mean(self, eta: Eta) -> Numbers:
         """Expected values."""

@@ -180,7 +180,8 @@ def empty_earlier(
     if config is None:
         return None
     numbers = {
-        name: ColumnNumbers(families[name], floor) for name, floor in config["floors"].items()
+        name: ColumnNumbers(families[name], float(floor))
+        for name, floor in config["floors"].items()
     }
     generator, parts = torch.Generator().manual_seed(0), {}
     for name, (n_inputs, hidden) in config["parts"].items():

@@ -105,7 +105,9 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     names = ("level", "loading", "noise", "count")
     model = FactorModel(float(config["mu"]), *(arrays[name] for name in names))
     scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
-    options, working = ValueOptions(**config["options"]), WorkingScale(**config["working"])
+    options, given = ValueOptions(**config["options"]), config["working"]
+    unit = (float(given[name]) for name in ("shift", "mean", "sd"))
+    working = WorkingScale(given["transform"], *unit)
     prior_items = float(config.get("prior_items", 0.0))  # older versions had none
     numbers = arrays["numbers"]
     return ValuesBase(options, head, working, model, table, numbers, scores, prior_items)
