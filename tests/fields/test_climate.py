@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.fields.networks import anomalies, places
+from exfam.fields.networks import places
 from exfam.fields.networks.climate import Climate, ClimatologyPart, fit_climate
 from exfam.fields.networks.covariances import (
     VARIOGRAMS,

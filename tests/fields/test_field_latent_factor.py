@@ -8,8 +8,8 @@ import torch
 from torch.testing import assert_close
 
 from exfam.fields.declarations import LatentFactorParameters
+from exfam.fields.latent_factor import NearestObserved, build_field_latent_factor
 from exfam.fields.networks.climate import fit_climate
-from exfam.fields.networks.factor_network import NearestObserved, build_field_latent_factor
 from exfam.geometry import distances
 from map_cases import LEVEL, batch_of, field, in_order, make_maps, ragged_maps
 from model_cases import generator, redraw

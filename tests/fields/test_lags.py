@@ -8,8 +8,8 @@ from numpy.testing import assert_array_equal
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
+from exfam.fields.data.facts import time_step
 from exfam.fields.data.further import with_places, with_times
-from exfam.fields.data.lags import time_step
 from fields.field_frames import PLACES, cells, field_frame, read
 from group_cases import seen
 

@@ -20,7 +20,7 @@ from exfam.estimator.rules import (
     Text,
     Whole,
 )
-from exfam.fields.data.lags import MOST_LAGS
+from exfam.fields.data.facts import MOST_LAGS
 from exfam.fields.networks.climate import CLIMATES
 from exfam.geometry import METRICS
 

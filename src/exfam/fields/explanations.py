@@ -179,7 +179,7 @@ def _pair_weights(
     """Of the first member, over the elements of one map; 0 for sites that training has not."""
     known = part.base.known_rows(batch)
     first: Any = part.members[0]  # nn.Module's attributes have no better type
-    there, n_columns = batch.present[0], known.rows.shape[1]
+    there, n_columns = batch.present[0], known.rows.values.shape[1]
     at = known.column[0][there]
     parts = []
     for seen in part.see(batch, known):

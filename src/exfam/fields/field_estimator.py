@@ -23,9 +23,8 @@ from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import FAMILIES, Family, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.covariates import check_ahead, places_of, with_covariates
-from exfam.fields.data.facts import is_observed
+from exfam.fields.data.facts import is_observed, with_lags
 from exfam.fields.data.further import with_places, with_times
-from exfam.fields.data.lags import with_lags
 from exfam.fields.declarations import FieldColumnNames, FieldSplit, FieldTraining, Year
 from exfam.fields.draws import Forecast, Sensing, fill_maps, next_sites
 from exfam.fields.inputs import (

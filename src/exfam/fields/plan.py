@@ -26,8 +26,7 @@ from exfam.fields.covariates import (
     with_covariates,
     without_covariates,
 )
-from exfam.fields.data.facts import observed_own
-from exfam.fields.data.lags import time_step
+from exfam.fields.data.facts import observed_own, time_step
 from exfam.fields.inputs import (
     arranged,
     at_known_sites,

@@ -18,8 +18,8 @@ from exfam.efa.networks.factor_network import (
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.families import Gaussian, Poisson
 from exfam.fields.declarations import LatentFactorParameters
+from exfam.fields.latent_factor import build_field_latent_factor
 from exfam.fields.networks.climate import fit_climate
-from exfam.fields.networks.factor_network import build_field_latent_factor
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import higher_is_better

@@ -150,14 +150,18 @@ class HeldOutValues(NamedTuple):
     """
 
     value: Float64[Tensor, "values"]
-    given: GivenOthers
     map: Int64[Tensor, "values"]
     censored: Bool[Tensor, "values"]
     limit: Float64[Tensor, "values"]
+    mean: Float64[Tensor, "values"]
+    variance: Float64[Tensor, "values"]
+    squares: Float64[Tensor, "values"]
+    number: Float64[Tensor, "values"]
 
     def nats(self, df: float, tails: float | None) -> Float64[Tensor, "values"]:
         """Log densities in units of anomalies; log probabilities of what is censored."""
-        return nats_of(self.value, self.given.student_t(df, tails), self.censored, self.limit)
+        given = GivenOthers(self.mean, self.variance, self.squares, self.number)
+        return nats_of(self.value, given.student_t(df, tails), self.censored, self.limit)
 
 
 def choose_tails(trials: Trials, settings: Settings) -> Settings:
@@ -197,7 +201,7 @@ def _is_sure(added: Float64[Tensor, "values"], of_map: Int64[Tensor, "values"], 
 
 def _held_out(folds: Iterable[tuple[HeldOutMaps, GivenOthers]]) -> HeldOutValues:
     """The values of evenly taken maps."""
-    parts, n_before = list[HeldOutValues](), 0
+    parts, n_before = list[list[Tensor]](), 0
     for fold, given in folds:
         own = fold.evidence.first(len(fold.log_scale))
         shown = own.shown
@@ -205,18 +209,10 @@ def _held_out(folds: Iterable[tuple[HeldOutMaps, GivenOthers]]) -> HeldOutValues
         limit = torch.zeros_like(own.values) if own.limit is None else own.limit
         row = n_before + torch.arange(len(shown))[:, None].expand_as(shown)
         n_before += len(shown)
-        of_shown = GivenOthers(*(part[shown] for part in given))
-        parts.append(
-            HeldOutValues(own.values[shown], of_shown, row[shown], censored[shown], limit[shown])
-        )
-    value, of_map, censored, limit = (
-        torch.cat([getattr(part, name) for part in parts])
-        for name in ("value", "map", "censored", "limit")
-    )
-    given = GivenOthers(*(torch.cat(part) for part in zip(*(p.given for p in parts), strict=True)))
-    kept = of_map % max(1, -(-len(value) // MOST_VALUES)) == 0
-    of_kept = GivenOthers(*(part[kept] for part in given))
-    return HeldOutValues(value[kept], of_kept, of_map[kept], censored[kept], limit[kept])
+        parts.append([part[shown] for part in (own.values, row, censored, limit, *given)])
+    values = HeldOutValues(*(torch.cat(part) for part in zip(*parts, strict=True)))
+    kept = values.map % max(1, -(-len(values.value) // MOST_VALUES)) == 0
+    return HeldOutValues(*(part[kept] for part in values))
 
 
 class Chosen(NamedTuple):

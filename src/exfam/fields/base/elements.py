@@ -61,21 +61,13 @@ class FieldElements(NamedTuple):
 class KnownRows(NamedTuple):
     """Maps as rows of known sites' anomalies; which elements are targets, and of which site.
 
-    `column`: of each element in the rows, as many as there are where it has none; `noise`: variance
-    by which an anomaly may be off, None if all are known
+    `column`: of each element in the rows, as many as there are where it has none
     """
 
-    rows: Float64[Tensor, "batch columns"]
-    shown: Bool[Tensor, "batch columns"]
+    rows: Evidence
     own: Bool[Tensor, "batch length"]
     site: Int64[Tensor, "batch length"]
     column: Int64[Tensor, "batch length"]
-    noise: Float64[Tensor, "batch columns"] | None = None
-
-    @property
-    def evidence(self) -> Evidence:
-        """The rows as others are predicted from them."""
-        return Evidence(self.rows, self.shown, self.noise)
 
 
 class NearSites(NamedTuple):
@@ -225,4 +217,4 @@ def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRo
     column = columns_of_elements(elements.site, elements.lag, n_sites=n_sites, n_lags=n_lags)
     seen = anomaly_rows(elements, column, n_sites * (n_lags + 1))
     own = (elements.lag == 0) & (elements.site >= 0)
-    return KnownRows(seen.values, seen.shown, own, elements.site, column, seen.noise)
+    return KnownRows(seen, own, elements.site, column)

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.fields.data.facts import is_observed
-from exfam.fields.data.lags import TOLERANCE
+from exfam.fields.data.facts import TOLERANCE, is_observed
 from exfam.groups import Groups
 
 # A value further than this many spreads from its site's median counts as if it were there: none

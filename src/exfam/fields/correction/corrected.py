@@ -88,8 +88,8 @@ class CorrectedFieldPart(nn.Module):
         columns = map_columns(normal.points, base.n_lags)
         time: Float64[Tensor, "batch"] = batch.group_attributes["time"].double().flatten()
         for sites, covariance, prior in base.near_sites():
-            pairs = pairs_of(known.shown, prior, columns, sites, n_near=base.n_near)
+            pairs = pairs_of(known.rows.shown, prior, columns, sites, n_near=base.n_near)
             around = around_of(time, normal.clock, normal.points[sites, : normal.n_flat])
             joint = JointNear(covariance, base.df, base.n_near, base.tails)
-            examples = examples_of(known.evidence, joint, sites, pairs, around=around)
+            examples = examples_of(known.rows, joint, sites, pairs, around=around)
             yield SeenMaps(sites, examples, pairs)

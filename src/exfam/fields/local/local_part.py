@@ -42,18 +42,18 @@ class LocalBasePart(BasePart):
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
-        rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
+        rows, own = known_rows_of(elements, self.n_sites, self.n_lags)[:2]
         eta = torch.zeros(*elements.shown.shape, 3).double()
         calibration, n_used = self.calibration, self.n_near or MOST_NEAR
         if own.any():
             targets, back = elements.site[own].unique(return_inverse=True)
             near = OfBlocks(self.covariance, self.near).take(targets)
-            given = given_near(rows, shown, near, n_used=n_used)
+            given = rows.given(near, n_used)
             eta[own] = given.student_t(self.df, self.tails)[own.nonzero()[:, 0], back]
         for places in torch.arange(len(elements.points)).split(PLACES_AT_ONCE):
             new = (elements.lag == 0) & torch.isin(elements.place, places)
             if new.any():
-                given = given_near(rows, shown, self._new(elements, places), n_used=1 + MOST_NEAR)
+                given = rows.given(self._new(elements, places), 1 + MOST_NEAR)
                 found = calibration.of(given.student_t(calibration.df))
                 eta[new] = found[new.nonzero()[:, 0], elements.place[new] - places[0]]
         return elements.placed(eta)
@@ -67,13 +67,13 @@ class LocalBasePart(BasePart):
         Values at new places, which others do not read, are drawn independently of others.
         """
         elements = self.normal.elements(batch)
-        rows, shown, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)[:5]
+        rows, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)
         known = elements.missing & (site >= 0)
-        n_columns = rows.shape[1]
+        n_columns = rows.values.shape[1]
         drawn = in_columns(known, torch.where(known, column, n_columns), n_columns)
         levels = levels_in_turn(
-            rows,
-            Wanted(shown, drawn),
+            rows.values,
+            Wanted(rows.shown, drawn),
             OfBlocks(self.covariance, self.near),
             self.df,
             n_used=self.n_near or MOST_NEAR,

@@ -46,7 +46,7 @@ from exfam.encodings import NoEncoding
 from exfam.encodings.base import Sight
 from exfam.families import Family, Gaussian, Poisson
 from exfam.fields.declarations import LatentFactorParameters
-from exfam.fields.networks.factor_network import (
+from exfam.fields.latent_factor import (
     FieldLatentFactorPart,
     NearestObserved,
     build_field_latent_factor,
