@@ -49,9 +49,7 @@ def empty_field_base(
 def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     """The training maps of a standardized plan as tables, and the frame of their sites."""
     shape = plan.shape
-    places = torch.from_numpy(plan.places)
-    if len(shape.origin):  # as models see them
-        places = (places - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length
+    places = torch.from_numpy(shape.placed(plan.places))
     frame = fit_frame(places, metric=shape.metric)
     points = frame.points(places, metric=shape.metric)
     panel = panel_of(

@@ -129,10 +129,7 @@ def _given_known(
 ) -> Float64[np.ndarray, "places places"]:
     """The covariance of values at places given all sites, in the squared unit of the value."""
     shape, known, normal = model.shape_, part.known(), part.normal
-    at = torch.from_numpy(places)
-    if len(shape.origin):  # as models see them
-        at = (at - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length
-    points = normal.frame.points(at, metric=shape.metric)
+    points = normal.frame.points(torch.from_numpy(shape.placed(places)), metric=shape.metric)
     usual = normal.usual_at(points, _in_units(shape, covariates, len(points)))
     index = torch.arange(len(points))
     new = MapColumns(points, torch.zeros(len(points)).double(), part.n_sites + index)

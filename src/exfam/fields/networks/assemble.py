@@ -81,6 +81,12 @@ class FieldShape:
         """Covariates that change from map to map."""
         return tuple(k for k, varies in enumerate(self.covariate_varies) if varies)
 
+    def placed(
+        self, places: Float[np.ndarray, "places space"]
+    ) -> Float[np.ndarray, "places space"]:
+        """Places of the data as models see them."""
+        return (places - np.array(self.origin)) / self.length if len(self.origin) else places
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
         """The shape that a saved model holds as plain JSON."""

@@ -1,6 +1,6 @@
 """What each cell adds to a prediction of the default model, exactly, and what is left."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,8 +99,7 @@ def cell_contributions(base: TableBase, cells: Cells, targets: Sequence[str]) ->
 def summarize(base: TableBase, cells: Cells, targets: Sequence[str]) -> ContributionSummary:
     """Means over all rows of what each column adds."""
     size, rest, first, second = (np.zeros(()) for _ in range(4))
-    for begin in range(0, len(cells), _ROWS_AT_ONCE):
-        block = cell_contributions(base, cells[begin : begin + _ROWS_AT_ONCE], targets)
+    for block in _blocks(base, cells, targets):
         parts = block.parts
         size = size + np.linalg.norm(parts, axis=-1).sum(0)
         rest = rest + np.linalg.norm(block.rest, axis=-1).sum(0)
@@ -112,13 +111,13 @@ def summarize(base: TableBase, cells: Cells, targets: Sequence[str]) -> Contribu
 
 def importance(base: TableBase, cells: Cells, target: str) -> Float64[np.ndarray, "rows columns"]:
     """How much each cell matters to a target: the length of what it adds."""
-    blocks = [
-        np.linalg.norm(
-            cell_contributions(base, cells[k : k + _ROWS_AT_ONCE], [target]).parts[:, 0], axis=-1
-        )
-        for k in range(0, len(cells), _ROWS_AT_ONCE)
-    ]
-    return np.concatenate(blocks)
+    blocks = _blocks(base, cells, [target])
+    return np.concatenate([np.linalg.norm(block.parts[:, 0], axis=-1) for block in blocks])
+
+
+def _blocks(base: TableBase, cells: Cells, targets: Sequence[str]) -> Iterator[TableContributions]:
+    for first in range(0, len(cells), _ROWS_AT_ONCE):
+        yield cell_contributions(base, cells[first : first + _ROWS_AT_ONCE], targets)
 
 
 class _Parts:
