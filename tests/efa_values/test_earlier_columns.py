@@ -231,5 +231,5 @@ def test_a_file_that_says_something_else_is_refused(same, tmp_path):
     }
     for path, value in wrong.items():
         craft(file, changed(document, path, value))
-        with pytest.raises(exfam.ModelFileError):
+        with pytest.raises(exfam.ModelFileError, match="`path` must"):
             exfam.load(folder)
