@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from exfam import explore
+from exfam.explorer.errors import groups as scored_groups
 from exfam.scores.metrics import mean_over_groups
 from explorer.explored import (
     baskets,
@@ -46,6 +47,16 @@ def stations():
 def numbers(page, selector, name):
     found = [own.get_attribute(name) for own in page.locator(f"{selector} [{name}]").all()]
     return np.array(found, dtype=float)
+
+
+def test_a_few_groups_are_shown_at_first_and_all_that_are_scored_later(opened, monkeypatch):
+    monkeypatch.setattr(scored_groups, "_MOST", 30)
+    monkeypatch.setattr(scored_groups, "_LEAST", 30)
+    with explore(items_model(), baskets(), open_browser=False) as served:
+        page = opened(served.address + "#view=errors")
+        page.get_by_text("10 of 60 groups are scored.").wait_for()
+        settled(page)
+        assert page.locator("tbody [data-total]").count() == 10
 
 
 def test_the_worst_are_listed_paged_and_opened(cars, opened):

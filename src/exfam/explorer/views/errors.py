@@ -2,6 +2,7 @@
 
 import pkgutil
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class ErrorsView:
         self._kind: Any = pkgutil.resolve_name(f"exfam.explorer.errors.{SCORED[reads]}")
         self._after: Scored | None = None if compare is None else self._kind(model, compare)
         self._held: Scored | None = None
-        self._lock, self._scoring = threading.RLock(), threading.Lock()
+        self._lock, self._scoring, self._calibrating = (threading.Lock() for _ in range(3))
         self.questions = {
             "errors": self.errors, "score": self.score, "slices": self.slices,
             "calibration": self.calibration, "shift": self.shift, "shift_bars": self.shift_bars,
@@ -74,6 +75,9 @@ class ErrorsView:
                     held = self._fresh(first=False)
                     with self._lock:
                         self._held = held
+                    # What the page asks next, which may take a second.
+                    with suppress(ExfamError):
+                        self.calibration({})
         return {"n_scored": self._scored().n_scored, "partial": False}
 
     def errors(self, question: Question) -> Answer:
@@ -135,7 +139,8 @@ class ErrorsView:
             chosen &= data.terms.part == data.columns.index(column)
         if not chosen.any():
             raise ExfamError(f"`slice` must hold values of {column!r} to be calibrated, got none.")
-        with self._lock:
+        # Not the lock of the data: other questions are answered meanwhile.
+        with self._calibrating:
             answer = data.calibration(column, np.flatnonzero(chosen))
         outcome = "slice" in question and data.slicings[self._slicing(data, question)].outcome
         facts = {"column": column, "columns": list(data.columns), "chosen": outcome == column}
