@@ -1,5 +1,7 @@
 // The base of an item model, computed here: scores that are sums of weights, and their link.
 
+import { groupsOf } from "./written_items.js";
+
 const [BARS, FOUND, RAISING, RELATED, ENTRIES] = [12, 20, 3, 8, 12];
 // As in exfam.efa.base: ridge_link.py and linear.py.
 const [SHARPNESS, LEAST_SCORE, LEAST_POWER, MOST, MEAN_LOG_SIZE] = [100, 1e-4, 0.05, 1000, 1.5];
@@ -68,13 +70,8 @@ export class ItemBase {
     return { ...this.one(item), complements: listed(complements), substitutes: listed(substitutes) };
   }
 
-  group({ text, index }) {
-    if (index !== undefined) {
-      const { name, items } = this.groups[index];
-      return { name, items: items.map((code) => this.one(code)) };
-    }
-    const found = [...this.groups.keys()].filter((k) => this.groups[k].name.toLowerCase().includes(text.toLowerCase()));
-    return { groups: found.slice(0, FOUND).map((k) => ({ index: k, name: this.groups[k].name })) };
+  group(question) {
+    return groupsOf(this, question);
   }
 
   one(code) {

@@ -2,6 +2,16 @@
 
 const [FURTHER, BARS, FOUND] = [40, 12, 20];
 
+// One of the groups, or those whose names hold a text.
+export function groupsOf(own, { text = "", index }) {
+  if (index !== undefined) {
+    const { items, ...rest } = own.groups[index];
+    return { ...rest, items: items.map((code) => own.one(code)) };
+  }
+  const found = [...own.groups.keys()].filter((k) => own.groups[k].name.toLowerCase().includes(text.toLowerCase()));
+  return { groups: found.slice(0, FOUND).map((k) => ({ index: k, name: own.groups[k].name })) };
+}
+
 export class WrittenItems {
   // `look(name, question)`: the answer that was written, undefined for none.
   constructor({ names, groups }, look) {
@@ -10,21 +20,12 @@ export class WrittenItems {
 
   answer(name, question) {
     if (name === "search") return { items: (question.codes ?? []).map((code) => this.one(code)) };
-    if (name === "group") return this.group(question);
+    if (name === "group") return groupsOf(this, question);
     return name === "next" ? this.next(question) : this.look(name, question);
   }
 
   one(code) {
     return { code, name: this.names[code] };
-  }
-
-  group({ text = "", index }) {
-    if (index !== undefined) {
-      const { items, ...own } = this.groups[index];
-      return { ...own, items: items.map((code) => this.one(code)) };
-    }
-    const found = [...this.groups.keys()].filter((k) => this.groups[k].name.toLowerCase().includes(text.toLowerCase()));
-    return { groups: found.slice(0, FOUND).map((k) => ({ index: k, name: this.groups[k].name })) };
   }
 
   // The bars of a context, with what they were in another one where that was written too.
