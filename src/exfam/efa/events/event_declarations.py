@@ -2,17 +2,14 @@
 
 from typing import Any
 
+from exfam.efa.declarations import GroupColumnNames, GroupSplit
 from exfam.efa.events.fit_time import TIME_BASES
 from exfam.estimator.base import Declared, parameter
-from exfam.estimator.file_parameters import DatedFiles
 from exfam.estimator.rules import (
-    SEED,
     Choice,
     ColumnName,
-    ColumnNames,
     Families,
     Flag,
-    Fraction,
     Numbers,
     OrNone,
     OrWord,
@@ -21,12 +18,13 @@ from exfam.estimator.rules import (
 )
 
 
-class EventColumns(DatedFiles, section="Columns of a frame (of `Groups`, `position` has times)"):
+class EventColumns(
+    GroupColumnNames, section="Columns of a frame (of `Groups`, `position` has times)"
+):
     """What the columns of a frame of events are."""
 
     group: str | None = parameter(
-        OrNone(ColumnName()),
-        "the column of streams, such as patients; None where all events are of one stream",
+        text="the column of streams, such as patients; None where all events are of one stream",
         default=None,
     )
     time: str | None = parameter(
@@ -34,14 +32,12 @@ class EventColumns(DatedFiles, section="Columns of a frame (of `Groups`, `positi
         "the column of times: dates, which count in days, or numbers of any unit",
         default=None,
     )
-    item: str | None = parameter(
-        OrNone(ColumnName()), "the column of what happens, its kind or code", default=None
-    )
+    item: str | None = parameter(text="the column of what happens, its kind or code", default=None)
     value: Any = parameter(
-        OrNone(ColumnNames()),
-        "the column, or list of columns, of values, which some events may not have",
+        text="the column, or list of columns, of values, which some events may not have",
         default=None,
     )
+    order = None
     begin: str | None = parameter(
         OrNone(ColumnName()),
         "the column of when observation of a stream began; without, its first event opens it, and "
@@ -76,8 +72,8 @@ class EventModelParameters(Declared, section="Model"):
     time_base: str = parameter(
         Choice(TIME_BASES),
         '"poisson" (a constant rate), "renewal" (waits by the last item), "hawkes" (past events '
-        'raise the rate), or "auto": the mixture of these that validation has best, with rates of '
-        "the streams' own",
+        'raise the rate), or "auto": the simplest of these that validation is content with, or a '
+        "mixture if that is ahead, with rates and a pace of the streams' own",
         default="auto",
     )
     decays: Any = parameter(
@@ -88,8 +84,8 @@ class EventModelParameters(Declared, section="Model"):
     )
     attention: str = parameter(
         Choice(("softmax", "none")),
-        '"softmax": attention over the last events of a stream corrects waits and ties, as far as '
-        'validation says that it helps beyond chance; "none": the base alone',
+        '"softmax": attention over the last events of a stream corrects times, items and values, '
+        'each as far as validation says that it helps beyond chance; "none": the base alone',
         default="softmax",
     )
     family: Any = parameter(
@@ -100,20 +96,13 @@ class EventModelParameters(Declared, section="Model"):
     )
 
 
-class EventTraining(Declared, section="Training"):
+class EventTraining(GroupSplit, section="Training"):
     """What is held out."""
 
     validation_fraction: float = parameter(
-        Fraction(),
-        "share of the streams held out to choose by, or of fewer than 20 streams the last part of "
-        "each; then all are fitted",
+        text="share of the streams held out to choose by, or of fewer than 20 streams the last "
+        "part of each; then all are fitted",
         default=0.15,
     )
-    seed: int = parameter(SEED, "of what is held out", default=0)
+    seed: int = parameter(text="of what is held out, and of attention's training", default=0)
     progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
-    unknown: str = parameter(
-        Choice(("error", "ignore", "unk")),
-        'items never seen in training: "unk" (keep them as unknown), "ignore" (leave such events '
-        'out) or "error"',
-        default="unk",
-    )

@@ -65,10 +65,10 @@ PER = ("event", "time")
 class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     """Streams of events: p(time | past), p(item | time, past) and p(value | item, time, past).
 
-    Items and values may be absent. Times have ties, a calendar, and a mixture of a Poisson, a
-    renewal and a Hawkes process; items have transitions, and what comes after a wait; values have
-    a family, given what came before in the stream. Scores are exact log-likelihoods in nats, with
-    the chance that nothing more came until observation ended.
+    Items and values may be absent. Times have ties, a calendar, a Poisson, renewal or Hawkes
+    process or a mixture of them, and a pace by stream; items have transitions, and what comes after
+    a wait; values have a family, given what came before in the stream. Scores are exact
+    log-likelihoods in nats, with the chance that nothing more came until observation ended.
 
     {parameters}
 
