@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from exfam import EFA, ExfamError, FieldGaussian, MaskedTable, SkipGram, explore
+from exfam.explorer.errors import fields as scored_maps
 from exfam.explorer.errors import groups as scored_groups
 from exfam.explorer.views import explorer_views
 from exfam.explorer.views.errors import ErrorsView
@@ -237,6 +238,14 @@ def test_a_column_that_moved_is_marked():
     later = rows_of_cars(seed=2).assign(doors=lambda frame: frame["doors"] + 3)
     parts = ErrorsView(table_model(), rows_of_cars(), compare=later).shift({})["parts"]
     assert [part["name"] for part in parts if part["moved"]] == ["doors"]
+
+
+def test_a_few_maps_are_scored_at_first(monkeypatch):
+    for name in ("_MOST", "_LEAST"):
+        monkeypatch.setattr(scored_maps, name, 400)
+    view = ErrorsView(field_model(), maps_of_stations())
+    first = json.loads(json.dumps(view.errors({}), allow_nan=False))
+    assert first["partial"] and view.score({})["n_scored"] > 5 * first["n_scored"] > 0
 
 
 def test_large_data_are_drawn_from_and_that_is_said(monkeypatch):

@@ -84,7 +84,7 @@ def first_of(most: float, *, of: int, share: float, first: bool) -> tuple[int, b
     `most`: that are worth the time; `share` of them is enough for a `first` look
     """
     few = max(1, int(most * share))
-    is_partial = first and few < min(most, of)
+    is_partial = first and few < min(float(most), of)
     return (few if is_partial else int(most)), is_partial
 
 
