@@ -94,3 +94,12 @@ def families():
     yield
     FAMILIES.clear()
     FAMILIES.update(before)
+
+
+@pytest.fixture(scope="module")
+def few_trees():
+    """Forests of tables that the tests of a file fit are small."""
+    from small_forests import small_forests
+
+    with small_forests():
+        yield

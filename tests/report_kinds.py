@@ -19,6 +19,7 @@ from exfam import (
 from exfam.report import write_report
 from exfam.simulators import simulate_community, simulate_field
 from report_cases import AWKWARD, full_report
+from small_forests import small_forests
 
 SCRIPT = "<script>alert(1)</script>"
 FIELD = {
@@ -61,6 +62,7 @@ CLASSES = {
 
 
 @functools.cache
+@small_forests()
 def table_model(kind):
     """A fitted model of a table."""
     frame, response = cells(seed=1), RESPONSES[kind]

@@ -23,6 +23,7 @@ from exfam.scores.recommenders import RecommenderScores
 from exfam.tables.answers.orders import OrderDisagreement
 from exfam.tables.answers.similarity import column_similarity
 from exfam.training.history import Epoch, History
+from small_forests import small_forests
 
 WORDS = np.array(["tea", "milk", "salt"], dtype=object)
 NUMBERS = np.array([0.7, -0.2, 0.1])
@@ -60,7 +61,8 @@ TABLE = {
 
 def of_tables() -> list[TabularResult]:
     """Of a base, and of an attention network."""
-    base = MaskedTable(fast=True, progress=False).fit(TABLE)
+    with small_forests():
+        base = MaskedTable(fast=True, progress=False).fit(TABLE)
     few = {name: column[:5] for name, column in TABLE.items()}
     network = case_of("masked-table").fit()
     (frame,) = case_of("masked-table").given

@@ -17,6 +17,8 @@ from exfam.cli.commands import form_of
 from exfam.cli.signatures import MODELS
 from exfam.tables.estimator.plan import split_rows
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 HEADER = ("age", "km", "fuel", "price", "sold")
 TINY = (
     "--base", "none", "--embed-dim", "4", "--n-heads", "2", "--head-dim", "2", "--ordinal",

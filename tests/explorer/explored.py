@@ -17,6 +17,7 @@ from exfam import (
     WordVectors,
 )
 from exfam.simulators import FieldSettings, simulate_field
+from small_forests import small_forests
 
 HOSTILE = [
     "<img src=x onerror=document.title='broken'>", "<script>document.title='broken'</script>",
@@ -65,6 +66,7 @@ def rows_of_cars(n=80, seed=0):
 
 
 @cache
+@small_forests()
 def table_model():
     return MaskedTable(progress=False, kinds={"doors": "count"}).fit(rows_of_cars())
 

@@ -25,6 +25,7 @@ from tables.table_estimator_cases import (
     whole,
 )
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 _FITTED = {}
 NEW, HIDDEN_NEW = table_frame(n=120, missing=0.2, seed=9)
 
