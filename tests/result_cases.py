@@ -92,6 +92,7 @@ def of_events() -> list[TabularResult]:
         model.sample(streams, steps=2),
         model.explain(streams, top=2),
         model.calibration(streams),
+        model.count_calibration(streams, 1.0, n_draws=5),
     ]
 
 
