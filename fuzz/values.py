@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from exfam.families import FAMILIES, Gaussian, PerItem, Poisson
+from exfam.families import FAMILIES, DirichletMultinomial, Gaussian, PerItem, Poisson
 
 # Words that some parameter of some class takes, and some that none does.
 WORDS = (
@@ -79,7 +79,8 @@ def _objects() -> tuple[Any, ...]:
         np.array("auto"), frozenset({"movie"}), {"stars"}, torch.tensor(2), torch.ones(2),
         torch.nn.Linear(1, 1), torch.device("cpu"), torch.float32, pd.Series([1.0]),
         pd.DataFrame({"a": [1]}), Gaussian(), Gaussian, Poisson(shift=1),
-        PerItem({"Alien": Gaussian()}, default=Poisson()), *FAMILIES.values(),
+        PerItem({"Alien": Gaussian()}, default=Poisson()), DirichletMultinomial(2),
+        *FAMILIES.values(),
     )  # fmt: skip
 
 
