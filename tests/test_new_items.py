@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from exfam import EFA, cli, load
+from exfam import EFA, Popularity, cli, load
 from exfam.catalog.ranking import all_log_probs
 from exfam.checks import DataError, ExfamError, ExfamWarning, UnknownItemError
 from exfam.efa.attributes import new_in_ridge
@@ -38,7 +38,7 @@ KINDS = {
     "corrected": {"n_sampled_items": 5},
     "tied": {"base": "none", "tie": "reflection"},
     "causal": {"base": "none", "direction": "causal", "order": "rows"},
-    "causal with a base": {"direction": "causal", "order": "rows"},
+    "transitions": {"attention": "none", "direction": "causal", "order": "rows"},
 }
 N_OLD, N_NEW, N_THEMES = 18, 4, 3
 
@@ -411,8 +411,6 @@ def test_files_of_attributes_on_the_command_line(tmp_path, capfd):
         assert cli.main([*recommend, "--new-items", "new.csv"]) == 0
         listed = capfd.readouterr().out
         assert "p19" in listed and "p18" not in listed
-        marginal = ["fit", "baskets.csv", "--model", "popularity", *fit[2:6], "-o", "popularity"]
-        assert cli.main(marginal) == 0
-        capfd.readouterr()
+        Popularity(**COLUMNS).fit(TRAIN).save("popularity")
         assert cli.main(["recommend", "popularity", *recommend[2:], "--new-items", "new.csv"]) == 2
     assert "`--new-items` needs a model that knows items by their attrib" in capfd.readouterr().err

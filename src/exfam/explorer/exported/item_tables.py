@@ -9,6 +9,7 @@ from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based import BasedItems
+from exfam.efa.networks.new_items import WithNewItems
 from exfam.explorer.views.items import ItemsView
 
 # Of a number of single precision.
@@ -38,7 +39,8 @@ def has_tables(model: GroupEstimator) -> bool:
     """Whether a model is of sets of items alone, with a base whose parts add up."""
     base = _base_of(model)
     is_base = isinstance(base, LinearItems | RidgeItems) and base.direction != "causal"
-    return is_base and not model.schema_.values
+    adds_items = isinstance(model.members_[0].support, WithNewItems)
+    return is_base and not model.schema_.values and not adds_items
 
 
 def _base_of(model: GroupEstimator) -> Any:
