@@ -13,7 +13,7 @@ items included; what counts are the first ten times that a new item occurs in th
 Rivals say which of the new items comes: how probable any of them is, and the old items, are those
 of the model for all. Each rival has a weight of its score, chosen as the model's own weights are,
 by a fifth of the old items at a time that are hidden, in validation groups. Nothing is chosen by
-test groups. First the base alone, then on two of the data sets one member with attention.
+test groups. First the base alone, then of MovieLens one member with attention and one seed.
 """
 
 import argparse
@@ -124,7 +124,7 @@ DATA_SETS: dict[str, Callable[[], Case]] = {
 }
 # No article that is sold often first occurs in the last fifth of the time.
 CASES = [f"{name}-random" for name in DATA_SETS] + ["movielens-time"]
-WITH_ATTENTION = ["movielens-random", "online-retail-random"]
+WITH_ATTENTION = ["movielens-random"]
 
 
 def split_of(case: Case, how: str, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, set]:
@@ -402,7 +402,7 @@ def main() -> None:
     runs += [(name, True) for name in cases if name in WITH_ATTENTION]
     rows = []
     for name, attention in runs:
-        for seed in arguments.seeds:
+        for seed in arguments.seeds[:1] if attention else arguments.seeds:
             measured = measure(name, seed=seed, attention=attention)
             show(measured)
             rows += measured
