@@ -8,7 +8,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from tables.table_estimator_cases import CLASSIFIER, EVERY, JOINT, KINDS, REGRESSOR, SMALL, class_of
 
-pytestmark = pytest.mark.usefixtures("few_trees")
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scikit-learn.md"
 WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "rows are learned from in random batches and "
