@@ -46,7 +46,9 @@ def test_a_file_name_stands_once_in_a_room_and_names_say_what_a_thing_is(name):
     paths = [path for path in OURS if room(path) == name]
     files = [path.name for path in paths if path.name != "__init__.py"]
     assert len(files) == len(set(files))
-    vague = {shown(path): sorted(filter(TOLD.search, identifiers(parsed(path)))) for path in paths}
+    # What is in no text is in no name: few files are parsed.
+    near = [path for path in paths if re.search("told|tell", path.read_text("utf-8"), re.I)]
+    vague = {shown(path): sorted(filter(TOLD.search, identifiers(parsed(path)))) for path in near}
     assert not any(vague.values()), f"name the thing: a log-probability, a state: {vague}"
 
 
