@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from exfam.layers import Dropout, RandomPart, linear, normal
 from exfam.training.adamw import AdamW
+from exfam.training.optimizer import clip_gradients
 
 _MEMBERS, _HIDDEN, _DROPOUT = 4, 128, 0.25
 _FARTHEST = 5.0
@@ -186,7 +187,8 @@ class _Trainer:
         ]
         self.optimizer = AdamW(groups, lr=_LEARNING_RATE)
         self.n_steps, self.total = 0, max(total_steps, 1)
-        self.pairs = list(zip(self.average.parameters(), network.parameters(), strict=True))
+        self.parameters = tuple[Tensor, ...](network.parameters())
+        self.averages = tuple[Tensor, ...](self.average.parameters())
         self.held = torch.nonzero(course.is_held)[:, 0]
 
     def step(self, rows: Tensor) -> None:
@@ -198,9 +200,10 @@ class _Trainer:
         outputs = self.network(views.features[view, rows]) + views.offset[view, rows]
         weight = self.course.weight[rows]
         loss = (self.course.loss(outputs, rows) * weight).mean() / weight.mean().clamp_min(1e-12)
-        self.optimizer.zero_grad()
+        for parameter in self.parameters:
+            parameter.grad = None
         loss.backward()
-        nn.utils.clip_grad_norm_(self.network.parameters(), _CLIP)
+        clip_gradients([p.grad for p in self.parameters if p.grad is not None], _CLIP)
         rise = min(1.0, (self.n_steps + 1) / _WARM_UP)
         fall = 1 - (1 - _LAST_SHARE) * self.n_steps / self.total
         for group in self.optimizer.param_groups:
@@ -212,8 +215,7 @@ class _Trainer:
     def _follow(self) -> None:
         self.n_steps += 1
         keep = min(_SLOWEST, (self.n_steps + 1) / (self.n_steps + 10))
-        averages, own = zip(*self.pairs, strict=True)
-        torch._foreach_lerp_(averages, own, 1 - keep)
+        torch._foreach_lerp_(self.averages, self.parameters, 1 - keep)
 
     @torch.inference_mode()
     def held_nats(self) -> float:

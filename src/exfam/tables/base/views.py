@@ -35,18 +35,14 @@ class GaussianFill:
         filled = np.where(missing, 0.0, z)
         rows = np.flatnonzero(missing.any(1))
         for pattern, own in _by_pattern(missing[rows]):
-            if not pattern.all():
-                filled[np.ix_(rows[own], pattern)] = self._means(z[rows[own]], pattern)
+            absent, seen = pattern.nonzero()[0], (~pattern).nonzero()[0]
+            if len(seen):
+                # All eigenvalues are positive; scipy.linalg.solve takes five times as long.
+                with_seen = self.correlation[seen]
+                _, weights, _ = dposv(with_seen[:, seen], with_seen[:, absent])
+                row = rows[own][:, None]
+                filled[row, absent] = z[row, seen] @ weights
         return np.where(missing, filled * self.spread + self.mean, numbers)
-
-    def _means(
-        self, z: Float64[np.ndarray, "rows numbers"], missing: Bool[np.ndarray, " numbers"]
-    ) -> Float64[np.ndarray, "rows missing"]:
-        between = self.correlation[np.ix_(missing, ~missing)]
-        seen = self.correlation[np.ix_(~missing, ~missing)]
-        # All eigenvalues are positive; scipy.linalg.solve takes five times as long for small ones.
-        _, weights, _ = dposv(seen, between.T)
-        return z[:, ~missing] @ weights
 
     def without(self, dropped: Bool[np.ndarray, " numbers"]) -> "GaussianFill":
         """The joint Gaussian of the other numbers."""
