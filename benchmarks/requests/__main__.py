@@ -38,7 +38,7 @@ from exfam.efa.efa import EFA
 from exfam.efa.rankers import EASE, ItemKNN, Popularity
 from exfam.groups import Groups
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
+SIZES = (1_000, 100_000, 1_000_000)
 LENGTH, N_GROUPS, N_BATCH = 8, 400, 512
 COLUMNS = {"group": "user", "item": "item", "order": "rows", "direction": "causal"}
 FIT: dict[str, Any] = {"support": "none", "unknown": "unk", **COLUMNS}
@@ -245,8 +245,8 @@ def main() -> None:
         for version in ("before", "after") if arguments.before else ("after",):
             rows += in_process(n_items, version, arguments)
             show([x for x in rows if (x["items"], x["version"]) == (n_items, version)])
-    if arguments.out:
-        write_kept(arguments.out, rows, what="requests of one group of 8 items")
+        if arguments.out:
+            write_kept(arguments.out, rows, what="requests of one group of 8 items")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float64
-from scipy.optimize import minimize
 from torch import Tensor
 
 from exfam.efa.values.features import ValueFeatures
@@ -93,6 +92,8 @@ def fit_head_numbers(
         total.backward()
         assert at.grad is not None
         return float(total.detach()), at.grad.numpy()
+
+    from scipy.optimize import minimize
 
     options = {"maxiter": MOST_STEPS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6}
     return minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x
