@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 SPHINX := $(BIN)/python -m sphinx -q -W -E --keep-going -b html docs out/docs
 # One process a core; all tests of a file in the same one, since they share what is costly to make.
 TEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# Processes that tests start find the code compiled, whatever the surroundings say.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: run test check types wheel docs format bench arena fuzz kills clean
