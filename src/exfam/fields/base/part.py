@@ -156,6 +156,7 @@ class FieldBasePart(BasePart):
         self._known: Known | None = None
         # Columns of new places that were looked at last, such as a grid's, and their covariances.
         self._placed: tuple[Tensor, Extended] | None = None
+        self._near_sites: Tensor | None = None
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         known = self.known()
@@ -192,7 +193,7 @@ class FieldBasePart(BasePart):
     def near_sites(self) -> Iterator[NearSites]:
         known = self.known()
         own, both = known.sites.own, known.both
-        columns = candidates(both.prior, own)
+        columns = self._near()
         yield NearSites(
             own, OfMatrix(both.covariance, own, columns), OfMatrix(both.prior, own, columns)
         )
@@ -218,8 +219,9 @@ class FieldBasePart(BasePart):
         if bool((elements.place[wanted] >= 0).any()):
             given = given_all(seen.values, seen.shown, both.covariance, targets, noise=seen.noise)
         else:
-            near = OfMatrix(both.covariance, targets, candidates(both.prior, targets))
-            given = seen.given(near, self.n_near)
+            # Without places targets are known sites, whose candidates are always the same.
+            columns = candidates(both.prior, targets) if len(places) else self._near()[targets]
+            given = seen.given(OfMatrix(both.covariance, targets, columns), self.n_near)
         row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
         out[wanted] = given.student_t(df, tails)[row, back]
@@ -256,6 +258,13 @@ class FieldBasePart(BasePart):
         if extended.prior.numel() <= MOST_ENTRIES:
             self._placed = (where, extended)
         return extended
+
+    def _near(self) -> Int64[Tensor, "sites near"]:
+        """The candidates of known sites among known columns, computed once."""
+        if self._near_sites is None:
+            known = self.known()
+            self._near_sites = candidates(known.both.prior, known.sites.own)
+        return self._near_sites
 
     def known(self) -> Known:
         """Covariances of known columns, computed once."""
