@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-N_BINS, MOST_SPELLS, MOST_CLASSES, FIRM = 15, 20_000, 24, 10.0
+N_BINS, MOST_SPELLS, MOST_CLASSES, LEAST_OF_CLASS, FIRM = 15, 20_000, 24, 100, 10.0
 
 
 @dataclass
@@ -92,7 +92,8 @@ def markov(train: Rows, test: Rows, *, order: int, n: int) -> pd.Series:
 def boosted_items(train: Rows, test: Rows, *, n: int) -> pd.Series:
     """Nats of items by boosted trees given the time: frequent ones apart, the others by shares."""
     size = np.bincount(train.code, minlength=n) + 0.5
-    often = np.sort(np.argsort(-size, kind="stable")[:MOST_CLASSES])
+    often = np.argsort(-size, kind="stable")[:MOST_CLASSES]
+    often = np.sort(often[size[often] > LEAST_OF_CLASS])
     label = np.full(n, len(often))
     label[often] = np.arange(len(often))
     inside = np.ones(n)
@@ -101,6 +102,7 @@ def boosted_items(train: Rows, test: Rows, *, n: int) -> pd.Series:
     x, z = (np.column_stack([rows.features, rows.wait]) for rows in (train, test))
     some = np.random.default_rng(0).permutation(len(x))[:MOST_SPELLS]
     model = HistGradientBoostingClassifier(max_iter=60, early_stopping=True, random_state=0)
+    some = some[train.code[some] >= 0]
     model.fit(x[some], label[train.code[some]])
     chances = np.full((len(z), len(often) + 1), 1e-6)
     chances[:, model.classes_] += model.predict_proba(z)

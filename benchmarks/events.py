@@ -207,6 +207,10 @@ def moments(data: EventSet, name: Any, days: np.ndarray) -> list[tuple[Any, floa
     if data.counted is not None:
         first = float(data.train[data.columns["time"]].max())
     at = np.arange(first, end - window, window / 2 if data.counted is None else window)[:400]
+    if data.until is None:
+        # Years may lie between two events: the ends of windows that have one.
+        at = np.unique(np.ceil(own / window) * window)
+        at = at[at <= end - window]
     until, before, later = (np.searchsorted(own, at + by, "right") for by in (0, -window, window))
     kept = until > before
     counts = (later - until)[kept]
