@@ -168,7 +168,7 @@ def test_columns_apart_are_left_as_they_are():
     alone = fitted("apart", family="gaussian", values_given_each_other=False)
     new = frame("apart", seed=1)
     assert model.score(new) == alone.score(new)
-    assert "say nothing of each other" in gain_sentences(model)[-1]
+    assert "What earlier columns say added nothing" in gain_sentences(model)[-1]
     assert model.members_[0].earlier is None
 
 
@@ -185,7 +185,17 @@ def test_columns_apart_are_left_as_they_are():
 def test_every_way_of_fitting_gains(choices):
     model = fitted("counts", **choices)
     assert model.column_gain_.low > 0.1
-    assert "given the earlier ones of their element" in gain_sentences(model)[-1]
+    assert gain_sentences(model)[-1].startswith("What earlier columns say added")
+
+
+@pytest.mark.parametrize("n_groups", [1, 4])
+def test_few_groups_choose_nothing(n_groups):
+    few = frame("same", seed=0, n_groups=n_groups)
+    for fraction in (0.0, 0.2):
+        choices = {"attention": "none", "validation_fraction": fraction}
+        model = EFA(**COLUMNS | choices).fit(few)
+        assert model.column_gain_ is None
+        assert np.isfinite(model.score(few))
 
 
 def test_a_saved_model_predicts_the_same(same, tmp_path):

@@ -61,7 +61,8 @@ class EFA(
     `resolved_` (what None meant among the parameters that depend on the data),
     `gain_` (what attention added to a base, on the groups that chose it; None without),
     `value_gain_` (the same of values, where `gain_` is that of items beside),
-    `column_gain_` (what value columns add to later ones of their element; None of one column),
+    `column_gain_` (what value columns add to later ones of their element; None of one column or of
+    few groups),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.

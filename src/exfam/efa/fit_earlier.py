@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,10 +97,11 @@ def fit_earlier_columns(parts: Sequence[Judged], *, seed: int = 0) -> Gain | Non
 
     Members get what is fitted to their own training groups. Of the changes that are as good as the
     best one, but for chance, the least is taken; what may be chance altogether is left out. Returns
-    what that adds to the nats of an element, None for members of a single value column.
+    what that adds to the nats of an element, None for members of a single value column or too few
+    validation groups.
     """
-    families = parts[0].members[0].families
-    if len(families) < 2:
+    families, groups = parts[0].members[0].families, [part.validation for part in parts]
+    if len(families) < 2 or sum(map(len, groups)) < LEAST_GROUPS:
         return None
     work = [_Work(part, families, seed) for part in parts]
     chosen: dict[str, Change] = {}
@@ -112,8 +113,8 @@ def fit_earlier_columns(parts: Sequence[Judged], *, seed: int = 0) -> Gain | Non
     without = [np.sum([own.nats(name, None) for name in families], 0) for own in work]
     for own in work:
         own.give(chosen)
-    groups = [part.validation for part in parts]
-    return gain_by_groups(with_it, without, groups, gate=1.0 if chosen else 0.0)
+    gain = gain_by_groups(with_it, without, groups, gate=1.0 if chosen else 0.0)
+    return replace(gain, part="What earlier columns say")
 
 
 def _best(nats: Sequence[Sequence[np.ndarray]], parts: Sequence[Judged]) -> Change | None:
