@@ -222,7 +222,8 @@ def test_ranks_train_the_estimator_that_one_process_trains_and_one_saves_it(fold
     assert stopped == expected_stopped and columns.keys() == expected.keys()
     for name, column in columns.items():
         assert column == pytest.approx(expected[name], rel=1e-5), name
-    assert_close(tensors, dict(alone.members_[0].state_dict()), rtol=1e-5, atol=1e-5)
+    # A step of AdamW is as large for a slope that is all rounding.
+    assert_close(tensors, dict(alone.members_[0].state_dict()), rtol=1e-5, atol=1e-4)
     saved = exfam.load(folder / "model")
     assert saved.score(folder / "train") == pytest.approx(alone.score(folder / "train"), rel=1e-5)
 

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.fields.networks import places
+from exfam.fields.networks import covariances, places
 from exfam.fields.networks.climate import Climate, ClimatologyPart, fit_climate
 from exfam.fields.networks.covariances import (
     VARIOGRAMS,
@@ -248,12 +248,12 @@ def test_of_large_maps_some_are_looked_at_and_larger_ones_refused(fit, monkeypat
     groups = field(maps, at)
     climate, batch = climate_of(groups, metric="euclidean"), batch_of(groups)
     part = fit(groups, climate)
-    monkeypatch.setattr(anomalies, "MOST_SITES", 20)
-    monkeypatch.setattr(anomalies, "MOST_MAPS", 60)
-    assert anomalies.thinned(groups, climate).value.shape == (60, 20)
+    monkeypatch.setattr(covariances, "MOST_SITES", 20)
+    monkeypatch.setattr(covariances, "MOST_MAPS", 60)
+    assert covariances.thinned(groups, climate).value.shape == (60, 20)
     apart = fit(groups, climate).eta(batch) - part.eta(batch)
     assert apart.abs().max() > 0 and apart.square().mean().sqrt() < 0.15
-    monkeypatch.setattr(anomalies, "MOST_ELEMENTS", 5)
+    monkeypatch.setattr(covariances, "MOST_ELEMENTS", 5)
     with pytest.raises(ExfamError, match="`groups` must have at most 5 elements a map"):
         part.eta(batch)
 

@@ -8,9 +8,14 @@ from _pytest.doctest import DoctestModule
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Doctests are looked for where there is one, and other modules are imported when used."""
+    """Doctests are looked for where there is one, and other modules are imported when used.
+
+    But for packages: one that imports a module while pytest does would have it twice.
+    """
     collectors = yield
-    if file_path.suffix != ".py" or b">>> " in file_path.read_bytes():
+    if file_path.suffix != ".py" or file_path.name == "__init__.py":
+        return collectors
+    if b">>> " in file_path.read_bytes():
         return collectors
     return [each for each in collectors if not isinstance(each, DoctestModule)]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from exfam.efa.declarations import PARTS, LacksVectors
+from exfam.efa.declarations import PARTS, LacksVectors, OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.marginals import MarginalItems, MarginalValues, fit_marginal_values
 from exfam.efa.offset_column import OffsetColumn
@@ -62,6 +62,8 @@ class Marginal(OffsetColumn, LacksVectors, GroupEstimator):
     )
     attributes = group_attributes = known = ()
     position = None
+    explain = OnlyIn("EFA")
+    explain_item = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0

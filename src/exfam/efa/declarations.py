@@ -182,8 +182,6 @@ class OnlyIn:
 class LacksAttention:
     """The names that EFA has for what attention and its base say, and simple models have not."""
 
-    explain: Any = OnlyIn("EFA")
-    explain_item: Any = OnlyIn("EFA")
     explain_value: Any = OnlyIn("EFA")
     item_attributes_: Any = OnlyIn("EFA")
     with_items: Any = OnlyIn("EFA")

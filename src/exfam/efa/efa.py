@@ -256,6 +256,7 @@ class EFA(
 
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
+        self.gain_ = self.value_gain_ = self.column_gain_ = None
         self._check_base(plan)
         has_base = self.base != "none" and (plan.items or has_value_base(plan))
         kind = "otherwise"

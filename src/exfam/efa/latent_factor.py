@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
-from exfam.efa.declarations import GroupTraining, LacksAttention, PartsModel
+from exfam.efa.declarations import GroupTraining, LacksAttention, OnlyIn, PartsModel
 from exfam.efa.explain import pooled_vectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based_values import (
@@ -90,6 +90,8 @@ class LatentFactor(
     max_epochs: int = parameter(default=100)
     attributes = group_attributes = known = ()
     position = None
+    explain = OnlyIn("EFA")
+    explain_item = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
         if plan.schema.n_items is None and self.dim != 0:

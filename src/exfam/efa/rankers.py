@@ -85,7 +85,7 @@ class Popularity(ItemRanker):
         return self._member(MarginalItems(torch.zeros(self.schema_.n_items or 0)))
 
 
-class LinearRanker(ExplainingEstimator, ItemRanker, ABC):
+class LinearRanker(ItemRanker, ExplainingEstimator, ABC):
     """Recommenders whose scores are sums over the context, made probabilities by held-out groups.
 
     The probability of an item is a power of its score with popularity added, over all items: see
@@ -93,7 +93,6 @@ class LinearRanker(ExplainingEstimator, ItemRanker, ABC):
     """
 
     smooth: ClassVar[bool]
-    explain_value = OnlyIn("EFA")
     settings_: dict[str, Any] = attribute()
     validation_fraction: float = parameter(
         text="share of the groups held out to choose settings by, and to make probabilities of "
