@@ -33,6 +33,8 @@ def test_the_public_names_are_sorted_and_those_that_their_modules_define():
         _ = exfam.Nothing
     with pytest.raises(AttributeError, match=r"module 'exfam.groups' has no attribute 'Nothing'"):
         _ = exfam.groups.Nothing
+    with pytest.raises(AttributeError, match=r"module 'exfam.words' has no attribute 'Nothing'"):
+        _ = exfam.words.Nothing
 
 
 def test_folders_have_the_names_that_they_list():
