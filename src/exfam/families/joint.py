@@ -93,7 +93,7 @@ class JointFamily(ABC):
             raise ExfamError(f"`value` must be rows of {self.support}, got {got}.")
         return value.double()
 
-    def _places(self, columns: Sequence[int]) -> list[int]:
+    def _indices(self, columns: Sequence[int]) -> list[int]:
         if (
             not columns
             or sorted(set(columns)) != sorted(columns)
@@ -168,9 +168,9 @@ class MultivariateNormal(JointFamily):
 
     def marginal(self, eta: Eta, columns: Sequence[int]) -> Float[Tensor, "*shape more"]:
         """Parameters of some values, in this order: of a Gaussian where it is one alone."""
-        places = self._places(columns)
-        covariance = self.covariance(eta)[..., places, :][..., places]
-        return self._eta_of(self.mean(eta)[..., places], covariance)
+        indices = self._indices(columns)
+        covariance = self.covariance(eta)[..., indices, :][..., indices]
+        return self._eta_of(self.mean(eta)[..., indices], covariance)
 
     def _eta_of(self, mean: Tensor, covariance: Tensor) -> Tensor:
         factor = torch.linalg.cholesky(covariance)
@@ -255,9 +255,9 @@ class DirichletMultinomial(JointFamily):
 
     def marginal(self, eta: Eta, columns: Sequence[int]) -> Float[Tensor, "*shape more"]:
         """Parameters of some counts, in this order, and of all others as one more after them."""
-        places = self._places(columns)
-        others = [k for k in range(self.n) if k not in places]
-        kept = eta[..., places]
+        indices = self._indices(columns)
+        others = [k for k in range(self.n) if k not in indices]
+        kept = eta[..., indices]
         return (
             torch.cat([kept, eta[..., others].logsumexp(-1, keepdim=True)], -1) if others else kept
         )
