@@ -1,6 +1,7 @@
 """Answers about a row are the model's own."""
 
 import json
+import pkgutil
 
 import numpy as np
 import pytest
@@ -49,6 +50,26 @@ def test_the_row_has_the_models_joint_probability(view):
     table = {name: [value] for name, value in ROW.items()}
     assert view.joint({"cells": ROW})["log_prob"] == pytest.approx(view.model.log_prob(table)[0])
     assert view.joint({"cells": {}})["log_prob"] is None
+
+
+def test_a_cell_is_read_once(monkeypatch):
+    seen, of_module = [], "exfam.explorer.views.row"
+    encode = pkgutil.resolve_name(f"{of_module}:encode_given")
+
+    def counted(schema, given, **options):
+        seen.append(dict(given))
+        return encode(schema, given, **options)
+
+    monkeypatch.setattr(f"{of_module}.encode_given", counted)
+    view = RowView(table_model(), rows_of_cars())
+    cells = view.row({"index": 3})["cells"]
+    whole = view.answer({"cells": cells})
+    assert not seen
+    changed = {**cells, "weight": cells["weight"] + 1.0}
+    view.answer({"cells": changed})
+    assert seen == [{"weight": changed["weight"]}]
+    other = RowView(table_model(), rows_of_cars())
+    assert other.answer({"cells": cells}) == whole
 
 
 def test_some_columns_are_answered_as_among_all(view):

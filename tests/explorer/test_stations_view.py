@@ -90,6 +90,14 @@ def test_what_the_others_add_makes_up_the_mean(view):
     assert view.why(alone)["listened"] == []
 
 
+def test_courses_of_all_stations_are_predicted_at_once(monkeypatch):
+    view = StationsView(field_model(), maps_of_stations())
+    first = view.course({"site": 4, "time": 30})
+    monkeypatch.setattr(type(view.model), "predict_dist", None)
+    assert view.course({"site": 4, "time": 29}) == first
+    assert view.course({"site": 5, "time": 30})["mean"] != first["mean"]
+
+
 def test_a_course_has_the_values_and_what_was_said_without_them(view):
     course = view.course({"site": 4, "time": 30})
     frame = maps_of_stations()

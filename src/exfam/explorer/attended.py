@@ -19,6 +19,7 @@ from exfam.explorer.questions import Question, text_of
 from exfam.explorer.views.row import RowView
 from exfam.language.text_encoders import TextEncoder
 from exfam.positions.attention import own_weights, with_term
+from exfam.tables.experts.table_attention import table_attention
 from exfam.tables.table import JointTable
 
 _NEXT, _SPECIAL, _MOST_WORDS = "(a further one)", "(special tokens)", 200
@@ -113,9 +114,8 @@ class RowAttention:
         cells = question.get("cells")
         if not cells and self._rows.cells is not None:
             cells = self._rows.row({"index": question.get("index", 0)})["cells"]
-        row = self._rows.known({"cells": cells or {}})
         both = "both" if term == "positional" else term
-        own = self.model.position_attention(row, term=both)
+        own = table_attention(self.model, self._rows.known({"cells": cells or {}}), term=both)
         weights = own.positional[None] if term == "positional" else own.weights
         names = list(self.model.schema_.names)
         return SeenWeights(names, names, len(names), weights.numpy())

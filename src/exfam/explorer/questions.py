@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from exfam.checks import ExfamError, shown
 
 Question = Mapping[str, Any]
@@ -46,3 +48,12 @@ def number_or_none(value: Any) -> float | None:
     """A number as JSON can say it: None where it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+def numbers_or_none(values: Any) -> list[Any]:
+    """An array of numbers as nested lists that JSON can say, None where one is not finite."""
+    array = np.asarray(values, dtype=np.float64)
+    listed = array.astype(object)
+    listed[~np.isfinite(array)] = None
+    numbers: list[Any] = listed.tolist()
+    return numbers

@@ -131,7 +131,9 @@ def explained_base(
     centers = there[batch.steps_back[0][there] == 0]
     centers = centers if center is None else centers[center : center + 1]
     rows, elements = batch.element[0][there].numpy(), base.normal.elements(batch)
-    shift = (part.eta(batch) - base.eta(batch))[0, centers, 0]
+    shift = torch.zeros(len(centers), dtype=torch.float64)
+    if part is not base:
+        shift = (part.eta(batch) - base.eta(batch))[0, centers, 0].double()
     weights = []
     if center is None and isinstance(part, CorrectedFieldPart):
         weights = _pair_weights(part, batch)
@@ -147,7 +149,7 @@ def explained_base(
         read_out=None,
         normal=unit.shift + unit.factor * elements.location[0, centers].numpy(),
         contributions=unit.factor * _contributions(base, elements, centers)[:, there].numpy(),
-        shift=unit.factor * shift.double().numpy(),
+        shift=unit.factor * shift.numpy(),
         covariates=unit.factor * base.normal.added(batch)[0, centers].numpy(),
     )
 

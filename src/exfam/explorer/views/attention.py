@@ -5,20 +5,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.attended import SeenWeights, attention_source, has_attention
 from exfam.explorer.kept import Recent
-from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
+from exfam.explorer.questions import Question, numbers_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.positions import identical_word_probe, position_scores, renormalized
 
 # Of what was looked at last, such as the layers of one sentence.
 _KEPT, _LEAST, _MOST = 8, 3, 10_000
 _WORDS, _LENGTH = 20, 32
+_DIGITS = 8
 _OF_QUESTION = ("items", "values", "cells", "index", "text")
 
 
@@ -69,7 +70,8 @@ class AttentionView:
             "rows": own.rows,
             "columns": own.columns,
             "n_own": own.n_own,
-            "weights": weights.tolist(),
+            # As exact as single precision, in half the text.
+            "weights": weights.round(_DIGITS).tolist(),
             "n_layers": n_layers,
             "n_heads": n_heads,
             "beside": self._beside(own),
@@ -87,8 +89,8 @@ class AttentionView:
         return {
             "n_words": n_words,
             "length": length,
-            "locality": _listed(scores.locality),
-            "symmetry": _listed(scores.symmetry),
+            "locality": numbers_or_none(scores.locality),
+            "symmetry": numbers_or_none(scores.symmetry),
         }
 
     def _attended(self, question: Question) -> SeenWeights:
@@ -113,7 +115,10 @@ class AttentionView:
         if not self.source.is_ordered or not self.source.is_share or own.n_own < _LEAST:
             return {"locality": None, "symmetry": None}
         scores = position_scores(renormalized(_among(own)))
-        return {"locality": _listed(scores.locality), "symmetry": _listed(scores.symmetry)}
+        return {
+            "locality": numbers_or_none(scores.locality),
+            "symmetry": numbers_or_none(scores.symmetry),
+        }
 
 
 def _chosen(question: Question, name: str, n: int) -> slice:
@@ -125,7 +130,3 @@ def _among(own: SeenWeights) -> Float64[Tensor, "layers heads own own"]:
     n = own.n_own
     weights = np.ascontiguousarray(own.weights[:, :, :n, :n], dtype=np.float64)
     return torch.from_numpy(weights)
-
-
-def _listed(scores: Float[Tensor, "layers heads"]) -> list[list[float | None]]:
-    return [[number_or_none(score) for score in row] for row in scores.tolist()]

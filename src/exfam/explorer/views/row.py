@@ -1,6 +1,8 @@
 """A row of a table: any cell edited, emptied or restored, and what follows for all others."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -8,19 +10,22 @@ import numpy as np
 from exfam.checks import ExfamError, shown
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.curves import bars_of, density_of
+from exfam.explorer.kept import Recent
 from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.conditions import Between, OneOf
 from exfam.tables.answers.distributions import column_distributions
-from exfam.tables.base.contributions import TableContributions
+from exfam.tables.base.contributions import cell_contributions
 from exfam.tables.data import Cells, Column, decode, encode_given
 from exfam.tables.table import JointTable
 
 _CONTRIBUTIONS = 12
 # Columns whose distributions are one answer of the page.
 _AT_ONCE = 40
+# Cells that are kept as the model sees them.
+_KEPT = 20_000
 
 
 class RowView:
@@ -33,6 +38,12 @@ class RowView:
         self.columns = [column for column in model.schema_.columns if column.part_of is None]
         self.cells = None if data is None else model._cells(data)
         self._names = [column.name for column in self.columns]
+        # Where a column is among the cells; a date has its parts there too.
+        self._where = {
+            own: [k for k, c in enumerate(model.schema_.columns) if own in (c.name, c.part_of)]
+            for own in self._names
+        }
+        self._encoded = Recent[Cells](_KEPT)
         targets = set(model.schema_.targets)
         self._targets = [name for name in self._names if name in targets]
         self.questions = {
@@ -64,7 +75,11 @@ class RowView:
             raise ExfamError("`index` must be of a row of data, got none: no data were given.")
         k = whole_of(question, "index", low=0, high=len(self.cells) - 1)
         own = self.cells[k : k + 1]
-        return {"index": k, "cells": {c.name: self._cell(own, c) for c in self.columns}}
+        cells = {c.name: self._cell(own, c) for c in self.columns}
+        for column in self.columns:
+            if column.kind != "date":  # whose text may say less than the number
+                self._cells_of(column.name, cells[column.name], lambda: own)
+        return {"index": k, "cells": cells}
 
     def answer(self, question: Question) -> Answer:
         """`cells` -> the distribution of each of the `columns`, all of them, given all other cells.
@@ -74,8 +89,7 @@ class RowView:
         as far out, or of a label as improbable.
         """
         known, conditions = self._parted(question)
-        cells = encode_given(self.model.schema_, known, unknown="error")
-        names = self._chosen(question)
+        cells, names = self._encode(known), self._chosen(question)
         if conditions:
             found = {name: self._conditioned(known, conditions, name) for name in names}
         else:
@@ -100,10 +114,10 @@ class RowView:
         name = self._column(question)
         known, _ = self._parted(question)
         known.pop(name, None)
-        cells = encode_given(self.model.schema_, known, unknown="error")
-        own = self.model.experts(self._row(known), [name]) if known else None
-        if not isinstance(own, TableContributions):
+        if self.model.base_ is None or not known:
             return {"column": name, "entries": [], "output": None}
+        cells = self._encode(known)
+        own = cell_contributions(self.model.base_, cells, [name])
         column = self.model.schema_.column(name)
         output = 0
         if column.labels is not None:
@@ -123,6 +137,24 @@ class RowView:
                 if added[k]
             ],
         }
+
+    def _encode(self, known: Mapping[str, Any]) -> Cells:
+        """The row as the model sees it; a cell that was seen before is not read again."""
+        schema, row = self.model.schema_, Cells.absent(1, len(self.model.schema_))
+        read = partial(encode_given, schema, unknown="error")
+        new = {name: x for name, x in known.items() if _key(name, x) not in self._encoded}
+        of_new = cache(partial(read, new))
+        for name, value in known.items():
+            # Another thread may have made one go since.
+            alone = of_new if name in new else partial(read, {name: value})
+            own, where = self._cells_of(name, value, alone), self._where[name]
+            for whole, cell in zip(vars(row).values(), vars(own).values(), strict=True):
+                whole[:, where] = cell
+        return row
+
+    def _cells_of(self, name: str, value: Any, read: Callable[[], Cells]) -> Cells:
+        """One cell, and the parts of a date, out of the row that is read if it was not before."""
+        return self._encoded.of(_key(name, value), lambda: read().columns(self._where[name]))
 
     def _conditioned(
         self, known: Mapping[str, Any], conditions: Mapping[str, Any], name: str
@@ -164,9 +196,9 @@ class RowView:
     def _row(self, known: Mapping[str, Any]) -> dict[str, list[Any]]:
         return {name: [known.get(name)] for name in self._names}
 
-    def known(self, question: Question) -> dict[str, list[Any]]:
-        """`cells` -> the row as the model takes it, empty where there is a condition."""
-        return self._row(self._parted(question)[0])
+    def known(self, question: Question) -> Cells:
+        """`cells` -> the row as the model sees it, empty where there is a condition."""
+        return self._encode(self._parted(question)[0])
 
     def _chosen(self, question: Question) -> list[str]:
         names = question.get("columns", self._targets)
@@ -191,6 +223,10 @@ class RowView:
             if value is not None:
                 given[name] = _condition(value) if isinstance(value, Mapping) else value
         return given
+
+
+def _key(name: str, value: Any) -> tuple[str, str]:
+    return name, json.dumps(value)
 
 
 def _condition(value: Mapping[str, Any]) -> Between | OneOf:

@@ -9,18 +9,22 @@ from jaxtyping import Float64, Int64
 
 from exfam.checks import DataError, ExfamError, shown
 from exfam.estimator.gain import gain_sentences
-from exfam.explorer.questions import Question, number_or_none, whole_of
+from exfam.explorer.kept import Recent
+from exfam.explorer.questions import Question, number_or_none, numbers_or_none, whole_of
 from exfam.explorer.views import Answer
 from exfam.fields import station_plan
 from exfam.fields.data.further import with_places
 from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
+from exfam.scores.prediction import Prediction
 
 _CELLS, _MARGIN = 20, 0.05
 _MOST_ADDED, _LISTENED, _PLANNED = 50, 12, 5
 # Maps of a station's course, and elements that are predicted for it.
 _MAPS, _ELEMENTS = 60, 20_000
+# Stretches of maps whose predictions are kept.
+_KEPT = 8
 _NO_NAME = "another place"
 
 
@@ -49,6 +53,7 @@ class StationsView:
         if data is None:
             raise ExfamError("`data` must hold maps of stations to be explored, got none.")
         self.model = model
+        self._courses = Recent[Float64[np.ndarray, "three elements"]](_KEPT)
         self.maps: Groups = model._inputs(data).given
         self.labels = model.vocabulary_.get("item", np.array([]))
         (self.column,) = self.maps.values
@@ -91,24 +96,20 @@ class StationsView:
         edited = self._edited(question)
         own = self.model.predict_dist(edited.maps)
         low, high = own.interval()
-        numbers = {
-            "value": edited.value,
-            "mean": own.center,
-            "sd": own.sd,
-            "low": low,
-            "high": high,
-            "nats": own.log_prob(edited.value),
+        sites = edited.code.tolist()
+        columns = {
+            "site": sites,
+            "name": [self._name(site) for site in sites],
+            "at": edited.place.tolist(),
+            "value": numbers_or_none(edited.value),
+            "mean": numbers_or_none(own.center),
+            "sd": numbers_or_none(own.sd),
+            "low": numbers_or_none(low),
+            "high": numbers_or_none(high),
+            "nats": numbers_or_none(own.log_prob(edited.value)),
         }
-        stations = [
-            {
-                "site": int(edited.code[k]),
-                "name": self._name(int(edited.code[k])),
-                "at": edited.place[k].tolist(),
-                **{name: number_or_none(column[k]) for name, column in numbers.items()},
-            }
-            for k in range(len(edited.code))
-        ]
-        return {"stations": stations}
+        rows = zip(*columns.values(), strict=True)
+        return {"stations": [dict(zip(columns, row, strict=True)) for row in rows]}
 
     def grid(self, question: Question) -> Answer:
         """The same map, changed -> what its stations say of places between them."""
@@ -117,8 +118,8 @@ class StationsView:
         grid = self.model.predict_dist(self._edited(question).maps, at=self._places())
         return {
             "cells": _CELLS,
-            "mean": [number_or_none(number) for number in grid.center],
-            "sd": [number_or_none(number) for number in grid.sd],
+            "mean": numbers_or_none(grid.center),
+            "sd": numbers_or_none(grid.sd),
         }
 
     def why(self, question: Question) -> Answer:
@@ -156,14 +157,11 @@ class StationsView:
         own = some.elements()
         rows = np.flatnonzero(some.item[own] == site)
         of_map = np.repeat(np.arange(len(some)), some.stop - some.start)[rows]
-        prediction = self.model.predict_dist(some)
-        low, high = prediction.interval()
-        value = self._values(some)[own]
-        numbers = {"value": value, "mean": prediction.center, "low": low, "high": high}
-        return {
-            "time": (first + of_map).tolist(),
-            **{name: [number_or_none(x) for x in own[rows]] for name, own in numbers.items()},
-        }
+        # Of all stations at once: whichever is chosen next, the answer is here.
+        numbers = self._courses.of(first, lambda: _said(self.model.predict_dist(some)))
+        value = self._values(some)[own[rows]]
+        said = dict(zip(("mean", "low", "high"), numbers_or_none(numbers[:, rows]), strict=True))
+        return {"time": (first + of_map).tolist(), "value": numbers_or_none(value), **said}
 
     def plan(self, question: Question) -> Answer:
         """Where one more station would make the map surest, and by which share of the variance."""
@@ -242,6 +240,11 @@ class StationsView:
             places[k] = at
             values.append(_value(station.get("value")))
         return places, values
+
+
+def _said(own: Prediction) -> Float64[np.ndarray, "three elements"]:
+    """Centers and 90 % intervals."""
+    return np.stack([own.center, *own.interval()])
 
 
 def _changes(given: Any, *, n_sites: int) -> dict[int, float]:

@@ -97,7 +97,9 @@ class VectorsView:
         low, high = _corners(question, plane)
         inside = np.zeros(len(self._rank), dtype=bool)
         for points in _points(plane, layer):
-            inside |= ((points >= low) & (points <= high)).all(1)
+            # Column by column: reducing rows of two costs ten times as much.
+            across, up = points.T
+            inside |= (across >= low[0]) & (across <= high[0]) & (up >= low[1]) & (up <= high[1])
         order = self.entries.order
         first = order[inside[order]][:_DOTS]
         also = codes_of(question, "also", n=len(self._rank))
