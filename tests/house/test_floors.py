@@ -9,7 +9,7 @@ from house.sources import FILES, PACKAGES, module_name, parsed
 # Folders and files directly in exfam/, from the ground up. A file imports from floors below and
 # from its own folder; rooms of one floor, the slices among them, do not import each other.
 BUILDING = (
-    {"checks"},
+    {"checks", "lazy"},
     {"files"},
     {"dates", "folders", "layers", "literals"},
     {"columns"},

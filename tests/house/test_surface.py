@@ -16,7 +16,8 @@ PACKAGES = [module_name(path) for path in FILES if path.name == "__init__.py"]
 ESTIMATORS = "sklearn pandas polars numba matplotlib jinja2 scipy.stats"
 UNLOADED = {
     "import exfam; dir(exfam)": f"torch numpy scipy pyarrow duckdb rich {ESTIMATORS}",
-    "from exfam import EFA, LatentFactor, Marginal, EASE": ESTIMATORS,
+    "from exfam import EFA, LatentFactor, Marginal, EASE, FieldEFA": f"{ESTIMATORS} scipy.optimize",
+    "from exfam import MaskedLanguageModel, LSTMLanguageModel": "sklearn pandas scipy.optimize",
     "from exfam import Groups, read, open_prepared": f"torch {ESTIMATORS}",
     "from exfam import WordVectors, SkipGram, CBOW, PMIFactorization": "torch sklearn pandas",
 }

@@ -30,14 +30,13 @@ def best_items(
     eta = choices[0].eta
     n_rows, n_items, device = len(eta.state), eta.n_items, eta.state.device
     least = torch.full((n_rows,), -torch.inf, device=device)
-    best = _keys(least[:, None], 0).repeat(1, k)
+    best = _keys(least, torch.zeros_like(least, dtype=torch.int64))[:, None].repeat(1, k)
     total = torch.full((n_rows,), -torch.inf, dtype=torch.float64, device=device)
     for rows, classes, scores in _scores(choices, shares):
         better = (scores.amax(1) > least[rows]).nonzero()[:, 0]
         if len(better):
             here = rows.start + better
-            keys = _keys(scores[better].float(), n_items - 1 - classes.start)
-            few = keys.topk(min(k, keys.shape[1])).values
+            few = _best_keys(scores[better].float(), n_items - 1 - classes.start, k)
             best[here] = torch.cat([best[here], few], 1).topk(k).values
             least[here] = _score_of(best[here, -1])
         total[rows] = torch.logaddexp(total[rows], tile_log_normalizer(scores)[0])
@@ -99,16 +98,31 @@ def _scores(
         yield rows, classes, mean
 
 
-def _keys(scores: Float[Tensor, "rows classes"], last: int) -> Int64[Tensor, "rows classes"]:
+def _best_keys(
+    scores: Float[Tensor, "rows classes"], last: int, k: int
+) -> Int64[Tensor, "rows best"]:
+    """The `k` largest keys of each row, in any order; `last`: what counts back from the first."""
+    top, column = scores.topk(min(k + 1, scores.shape[1]))
+    keys = _keys(top, last - column)[:, :k]
+    if top.shape[1] > k:
+        # Of items of equal scores any are among the top, where the first of them have to be.
+        for row in (top[:, k - 1] == top[:, k]).nonzero()[:, 0].tolist():
+            column = (scores[row] >= top[row, k]).nonzero()[:, 0]
+            keys[row] = _keys(scores[row, column], last - column).topk(k).values
+    return keys
+
+
+def _keys(
+    scores: Float[Tensor, "*shape"], back: Int64[Tensor, "*shape"]
+) -> Int64[Tensor, "*shape"]:
     """Numbers in the order of the scores, equal scores in the order of their codes.
 
     The upper half are the score's bits, turned so that they order negative ones too; the lower one
-    counts from the last code back: `last` for the first class.
+    is what counts codes from the last one back.
     """
     bits = (scores + 0.0).view(torch.int32)  # -0.0 becomes 0.0
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    code = torch.arange(last, last - scores.shape[1], -1, device=scores.device)
-    return (ordered.long() << 32) | code
+    return (ordered.long() << 32) | back
 
 
 def _score_of(key: Int64[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

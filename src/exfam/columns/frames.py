@@ -26,13 +26,11 @@ def open_frame(frame: Any, *, argument: str = "frame", index: bool = True) -> Ma
     """
     if isinstance(frame, Mapping):
         return frame
-    frame = collected(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
-        held = _by_name(
-            argument, frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns)))
-        )
+        held = _by_name(argument, frame.items())
         return _named_levels(frame.index) | held if index else held
+    frame = collected(frame)
     speaks_arrow = hasattr(frame, "__arrow_c_stream__")
     if speaks_arrow:
         _check_names(argument, [*getattr(frame, "columns", ()), getattr(frame, "name", None)])
@@ -45,7 +43,7 @@ def open_frame(frame: Any, *, argument: str = "frame", index: bool = True) -> Ma
             f"`{argument}` must be a pandas or polars frame, an Arrow table or a mapping of "
             f"columns, got {type(frame).__name__}."
         )
-    return _by_name(argument, table.column_names, table.columns)
+    return _by_name(argument, zip(table.column_names, table.columns, strict=True))
 
 
 def is_lazy(frame: Any) -> bool:
@@ -74,9 +72,9 @@ def _check_names(argument: str, names: Iterable[Any]) -> None:
             raise DataError(f"`{argument}` must have names without NUL, got {name!r}. Rename it.")
 
 
-def _by_name(argument: str, names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
+def _by_name(argument: str, columns: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     named: dict[Any, Any] = {}
-    for name, column in zip(names, columns, strict=True):
+    for name, column in columns:
         if name in named:
             raise DataError(f"`{argument}` must have one column of each name, got {name!r} twice.")
         named[name] = column
@@ -100,7 +98,8 @@ def frame_columns(frame: Any, parts: Sequence[Part]) -> dict[Part, pa.Array]:
 
 def read_array(column: Any, argument: str, name: str) -> pa.Array:
     """A column of a frame as one Arrow array: text of any kind as large strings, NaN as missing."""
-    if isinstance(column, str | bytes) or not np.iterable(column) or not hasattr(column, "__len__"):
+    is_one = isinstance(column, str | bytes) or getattr(column, "ndim", 1) == 0
+    if is_one or not hasattr(column, "__iter__") or not hasattr(column, "__len__"):
         raise DataError(
             f"`{argument}` must name a column of values, got {type(column).__name__} as column "
             f"{name!r}. Give a list or an array, a value a row."

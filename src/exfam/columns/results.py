@@ -126,6 +126,11 @@ def frame_kind_of(data: Any) -> str:
     """
     if isinstance(data, Mapping | str | list | tuple) or data is None:
         return "pyarrow"
+    library = type(data).__module__.partition(".")[0]
+    if library in ("exfam", "numpy"):
+        return "pyarrow"
+    if library in ("pandas", "polars") and type(data).__name__ == "DataFrame":
+        return library
     import narwhals as nw
 
     frame = nw.from_native(data, pass_through=True, allow_series=True)

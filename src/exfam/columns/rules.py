@@ -115,7 +115,7 @@ def rules_of(part: Part, kind: pa.DataType, known: Container[str] = ()) -> Itera
         advice = "Drop or fill these rows."
         if part.argument == "coordinates":
             advice = "Give its coordinates in every row of a site."
-        yield CellRule("not be missing", advice, pc.is_null, "{x} IS NULL")
+        yield CellRule("not be missing", advice, pc.is_null, "{x} IS NULL", if_gaps=True)
     if broken := broken_rule(part, kind, known):
         yield CellRule(*broken, pc.is_valid, "{x} IS NOT NULL")
     elif holds_labels(part, kind, known):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Float, Int64
-from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -271,6 +271,6 @@ def _fit(
 
     start = parameters_to_vector(part.parameters()).detach().numpy()
     options = {"maxiter": _MOST_STEPS, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-6}
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    best = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
     vector_to_parameters(torch.from_numpy(best), part.parameters())
     return part.requires_grad_(False)

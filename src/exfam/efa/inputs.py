@@ -167,7 +167,7 @@ def _from_groups(
     if data.item is None or "item" not in vocabulary:
         return Inputs(recoded.with_(item=data.item), n_rows)
     item, lost = _recoded(data, "item", data.item, index_of(vocabulary, "item"))
-    recoded = recoded.with_(item=item)
+    recoded = unchecked(recoded.__dict__ | {"item": item.astype(np.int32, copy=False)})
     rows = np.zeros(0, dtype=np.int64)
     if lost is not None:
         visible = _visible(data)

@@ -34,9 +34,9 @@ class OffsetColumn(Declared, section="Columns of a frame (not needed for `Groups
     def _columns(self) -> FrameColumns | None:
         estimator: Any = super()
         columns: FrameColumns | None = estimator._columns()
-        return columns and replace(
-            columns, attributes=[*listed(columns.attributes), *listed(self.offset)]
-        )
+        if columns is None or self.offset is None:
+            return columns
+        return replace(columns, attributes=[*listed(columns.attributes), self.offset])
 
     def _read(self, X: Any, **coding: Any) -> Inputs:
         estimator: Any = super()

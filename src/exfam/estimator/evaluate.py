@@ -37,6 +37,9 @@ def evaluation_batches(
 
     A group that needs more is a batch of its own.
     """
+    if len(groups) == 1:
+        yield groups.pad([0])
+        return
     longest = int(groups.lengths.max(initial=1))
     needed = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
     most = MAX_NUMBERS if max_numbers is None else max_numbers

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.optimize
+import scipy
 import torch
 from torch import nn
 

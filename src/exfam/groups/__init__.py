@@ -1,19 +1,14 @@
 """Groups of elements as ragged columns, and the padded batches made of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exfam.groups.groups import CONTEXT, TARGET, Groups
+from exfam.lazy import lazy_names
 
 if TYPE_CHECKING:
     from exfam.groups.batch import Batch
 
 __all__ = ["CONTEXT", "TARGET", "Batch", "Groups"]
 
-
-def __getattr__(name: str) -> Any:
-    # Batches are of tensors: torch is imported with them.
-    if name != "Batch":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from exfam.groups.batch import Batch
-
-    return Batch
+# Batches are of tensors: torch is imported with them.
+__getattr__ = lazy_names(__name__, {"Batch": "exfam.groups.batch"})

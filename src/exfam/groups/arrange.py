@@ -52,8 +52,8 @@ def compact(groups: Groups) -> Groups:
 
 
 def with_rows(groups: Groups, rows: Int64[np.ndarray, "rows"], **changes: Any) -> Groups:
-    """Groups whose flat columns are those at these rows, but for what changes."""
-    return groups.with_(**(_at_rows(groups, rows) | changes))
+    """Groups whose flat columns are those at these rows, but for what changes, unchecked."""
+    return unchecked(groups.__dict__ | _at_rows(groups, rows) | changes)
 
 
 def _at_rows(groups: Groups, rows: Int64[np.ndarray, "rows"]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
+        if torch.device(device) == self.element.device:
+            return self
         moved: dict[str, Any] = {
             field.name: _to(getattr(self, field.name), device) for field in fields(self)
         }

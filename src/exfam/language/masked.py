@@ -22,9 +22,8 @@ from exfam.language.networks.token_pieces import (
     masked_choices,
     sentence_log_probs,
 )
-from exfam.language.sentences import sentence_list
 from exfam.language.text_encoders import TextEncoder
-from exfam.language.tokens import located_lines
+from exfam.language.tokens import located_lines, sentence_list
 from exfam.layers import CONNECTIONS
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.subwords import (

@@ -16,7 +16,7 @@ from exfam.checks import DataError, ExfamWarning, regular_array
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.language.networks.sentence_networks import SentenceBatch
-from exfam.reading.text.corpus import check_no_table
+from exfam.language.tokens import sentence_list
 from exfam.training.batching import digest, epoch_batches, groups_digest, read_at_random
 
 Targets = Shaped[np.ndarray, "sentences"]
@@ -81,17 +81,6 @@ def split_sentences(X: Any, *, name: str) -> list[list[str]]:
             )
         split.append([str(word) for word in words])
     return split
-
-
-def sentence_list(X: Any, *, name: str) -> list[Any]:
-    """Sentences, or pairs of them, as a list; DataError for one text, a table, an iterator."""
-    check_no_table(name, X)
-    # An array without dimensions has a length by name alone.
-    if isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
-        raise DataError(
-            f"`{name}` must be a list of sentences, got one {type(X).__name__}. Put it into a list."
-        )
-    return list(X)
 
 
 def known_words(

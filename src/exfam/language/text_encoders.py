@@ -13,7 +13,7 @@ from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice, 
 from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
 from exfam.language.networks.sentence_networks import pooled
 from exfam.language.networks.token_pieces import TokenPieces
-from exfam.language.sentences import sentence_list
+from exfam.language.tokens import sentence_list
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 

@@ -178,3 +178,14 @@ def _unreadable(path: Path, number: int, got: str) -> DataError:
         f"`{path.name}` must be text in UTF-8, got {got} at line {number} of {path}. Convert it, "
         "or get it anew."
     )
+
+
+def sentence_list(X: Any, *, name: str) -> list[Any]:
+    """Sentences, or pairs of them, as a list; DataError for one text, a table, an iterator."""
+    check_no_table(name, X)
+    # An array without dimensions has a length by name alone.
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
+        raise DataError(
+            f"`{name}` must be a list of sentences, got one {type(X).__name__}. Put it into a list."
+        )
+    return list(X)

@@ -26,9 +26,9 @@ from exfam.language.sentences import (
     finite_numbers,
     known_labels,
     label_codes,
-    sentence_list,
 )
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder
+from exfam.language.tokens import sentence_list
 from exfam.layers import linear
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.optimizer import TrainingSettings

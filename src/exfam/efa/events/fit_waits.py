@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Int64
-from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
 from exfam.efa.events.wait_processes import (
@@ -62,7 +62,9 @@ def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"
         return -_log_likelihood(matrices, tried.theta, design[2])[0]
 
     start = np.log([1.0, max(rate, 1e-9)])
-    found = minimize(nats, start, method="Nelder-Mead", options={"maxiter": 60, "xatol": 0.02})
+    found = scipy.optimize.minimize(
+        nats, start, method="Nelder-Mead", options={"maxiter": 60, "xatol": 0.02}
+    )
     shape, mean = np.exp(found.x.clip(-12, 12))
     return np.array([shape, shape / mean])
 
@@ -120,7 +122,9 @@ def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -
     start = fit.start()
     bounds = [(-30.0, 30.0)] * len(start)
     options = {"maxiter": 300, "maxcor": 20}
-    found = minimize(fit.loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = scipy.optimize.minimize(
+        fit.loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
     return fit.process(found.x)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.optimize
+import scipy
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
