@@ -12,6 +12,7 @@ from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
 from exfam.efa.base.ridge_link import ridge_link
 from exfam.groups import CONTEXT
 from exfam.likelihoods.two_part import DIRECTIONS
+from exfam.training.lbfgs import find_minimum
 from model_cases import make_groups
 
 MOST = {"most_items": N_ITEMS, "most_outputs": 10**6, "seed": 0, "hard": True}
@@ -39,7 +40,8 @@ def nats(inputs, numbers):
 def test_the_numbers_are_those_of_the_least_nats():
     inputs, start = left_out(), torch.tensor(fit_ridge.START)
     numbers, least = fit_ridge.fit_link(inputs, start=start)
-    slow, expected = fit_ridge.find_minimum(lambda n: nats(inputs, n), start, n_steps=200)
+    slow = find_minimum(lambda n: nats(inputs, n), start, tolerance=1e-6)
+    expected = float(nats(inputs, slow))
     assert float(nats(inputs, start)) > least + 0.01
     assert least == pytest.approx(float(nats(inputs, numbers)), abs=1e-5)
     assert least == pytest.approx(expected, abs=1e-4)

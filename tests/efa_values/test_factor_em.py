@@ -20,7 +20,7 @@ from exfam.efa.values.cross_fit import (
 )
 from exfam.efa.values.factor_em import fit_factors
 from exfam.efa.values.features import factor_features
-from exfam.efa.values.leave_one_out import given_others
+from exfam.efa.values.conditionals import given_others
 
 
 def standardized(cells):

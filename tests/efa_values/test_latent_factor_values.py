@@ -10,7 +10,7 @@ from efa_values.test_value_estimators import COLUMNS, FRAME, OTHER, bases, drawn
 from estimator_cases import same_bits
 from exfam import EFA, ExfamError, LatentFactor
 from exfam.efa.networks.factor_network import LatentFactorValues
-from exfam.efa.values.leave_one_out import group_factors
+from exfam.efa.values.conditionals import group_factors
 from exfam.families import Gaussian, Ordinal, PerItem, Poisson
 from exfam.groups import Groups
 

@@ -7,9 +7,9 @@ from efa_values.simulated_values import conditioned, drawn_cells, drawn_model, w
 from exfam.checks import DataError
 from exfam.efa.values.cells import UNSEEN, ValueCells
 from exfam.efa.values.features import factor_features
-from exfam.efa.values.kalman import given_earlier
-from exfam.efa.values.leave_one_out import Conditionals, given_others
-from exfam.efa.values.packed import invert
+from exfam.efa.values.conditionals import given_earlier
+from exfam.efa.values.conditionals import Conditionals, given_others
+from exfam.kernels.packed import invert
 from exfam.efa.values.value_contributions import contributions_to_mean
 
 MODEL = drawn_model()

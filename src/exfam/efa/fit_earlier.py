@@ -19,6 +19,7 @@ from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predi
 from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.groups import Groups
+from exfam.groups.arrange import sampled_groups
 from exfam.likelihoods.earlier_columns import (
     ColumnNumbers,
     EarlierColumns,
@@ -135,7 +136,8 @@ class _Work:
 
     def __init__(self, part: Judged, families: Mapping[str, Family], seed: int) -> None:
         self.part, self.families, self.seed = part, families, seed
-        train, weight = _some(part.train, seed=seed), part.weight
+        weight = part.weight
+        train = sampled_groups(part.train, _MOST_ROWS, np.random.default_rng([seed, 17]))
         with _as_trained(part.members):
             self.train = [_rows_of(member, train) for member in part.members]
         self.judge = [_rows_of(member, part.validation) for member in part.members]
@@ -180,13 +182,6 @@ class _Work:
             parts = {name: self.fitted(name, own)[number] for name, own in chosen.items()}
             if parts:
                 member.earlier = EarlierColumns(self.numbers, parts).to(device_of(member))
-
-
-def _some(groups: Groups, *, seed: int) -> Groups:
-    """As many groups, drawn, as have the most elements that changes are fitted to."""
-    order = np.random.default_rng([seed, 17]).permutation(len(groups))
-    total = np.cumsum((groups.stop - groups.start)[order])
-    return groups[np.sort(order[: int(np.searchsorted(total, _MOST_ROWS)) + 1])]
 
 
 @contextmanager

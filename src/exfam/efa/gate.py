@@ -14,7 +14,7 @@ from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.estimator.evaluate import log_probs
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.groups import Groups
-from exfam.groups.arrange import sequential_batches
+from exfam.groups.arrange import sampled_groups, sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import gain_at, ranks
 from exfam.training.lbfgs import LBFGS
@@ -207,9 +207,7 @@ def item_outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: 
     member.eval()
     part: Any = member.item_part
     most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // part.n_items) // share)
-    order = np.random.default_rng([seed, 9]).permutation(len(validation))
-    sizes = (validation.stop - validation.start)[order]
-    some = validation[np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])]
+    some = sampled_groups(validation, most, np.random.default_rng([seed, 9]))
     codes = torch.arange(part.n_items, device=part.gate.device)
     support: Any = member.support
     parts: list[tuple[Tensor, ...]] = []

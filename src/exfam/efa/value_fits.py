@@ -12,8 +12,8 @@ from exfam.efa.gate import HeldOut, Nats, gain_by_groups
 from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_columns
 from exfam.efa.plan import FitPlan
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
+from exfam.efa.values.conditionals import group_factors
 from exfam.efa.values.heads import head_of
-from exfam.efa.values.leave_one_out import group_factors
 from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
 from exfam.estimator.evaluate import log_probs, total_nats
 from exfam.estimator.gain import Gain

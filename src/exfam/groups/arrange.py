@@ -323,6 +323,13 @@ def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.
     yield from np.split(order, batch_cuts(lengths[order], max_tokens)) if len(order) else ()
 
 
+def sampled_groups(groups: Groups, most: int, rng: np.random.Generator) -> Groups:
+    """Random groups, in order, as many as reach `most` elements together; all if none do."""
+    order = rng.permutation(len(groups))
+    reached = np.cumsum(groups.lengths[order])
+    return groups[np.sort(order[: int(np.searchsorted(reached, most)) + 1])]
+
+
 def batch_cuts(lengths: Int64[np.ndarray, "order"], max_tokens: int) -> list[int]:
     """Where a sequence of groups is cut for no part to pad to more than `max_tokens`."""
     cuts = [0]

@@ -1,1 +1,3 @@
-"""Compiled inner loops: word pairs counted, word vectors updated, rows sent through trees."""
+"""Compiled inner loops: word pairs counted, word vectors updated, rows sent through trees,
+factor models of values.
+"""

@@ -5,9 +5,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.efa.networks.new_items import mean_of_others
+from exfam.efa.networks.new_items import profiles
 from exfam.groups import Groups
-from exfam.groups.arrange import sequential_batches
+from exfam.groups.arrange import sampled_groups, sequential_batches
 
 # Targets at most, outputs in a step, steps and their size.
 _TARGETS, _OUTPUTS, _STEPS, _RATE = 20_000, 2_000_000, 200, 0.02
@@ -16,11 +16,11 @@ _HOLD = 1e-4
 
 
 def fit_taste(
-    groups: Groups, features: Float[np.ndarray, "items features"], *, causal: bool, seed: int
+    groups: Groups, features: Float[np.ndarray, "items features"], *, direction: str, seed: int
 ) -> Float[np.ndarray, "terms features"]:
     """W of p(j | context) ~ exp(x_j . W'(1, mean x of the context)), by Adam on some targets."""
     items = torch.from_numpy(features).float()
-    profile, item = _targets(groups, items, causal=causal, seed=seed)
+    profile, item = _targets(groups, items, direction=direction, seed=seed)
     taste = torch.zeros(profile.shape[1], items.shape[1], requires_grad=True)
     optimizer = torch.optim.Adam([taste], lr=_RATE)
     generator = torch.Generator().manual_seed(seed)
@@ -38,20 +38,16 @@ def fit_taste(
 
 
 def _targets(
-    groups: Groups, features: Float[Tensor, "items features"], *, causal: bool, seed: int
+    groups: Groups, features: Float[Tensor, "items features"], *, direction: str, seed: int
 ) -> tuple[Float[Tensor, "targets terms"], Tensor]:
-    """Profiles of the contexts of some targets, after a 1, and their items."""
-    order = np.random.default_rng([seed, 12]).permutation(len(groups))
-    n = int(np.searchsorted(np.cumsum(groups.lengths[order]), _TARGETS)) + 1
-    some = groups[np.sort(order[:n])]
-    profiles, items = [features[:0]], [torch.zeros(0, dtype=torch.int64)]
+    """Profiles of the contexts of some targets, and their items."""
+    some = sampled_groups(groups, _TARGETS, np.random.default_rng([seed, 12]))
+    found = [torch.zeros(0, 1 + features.shape[1])]
+    items = [torch.zeros(0, dtype=torch.int64)]
     for index in sequential_batches(some, max_tokens=4_000):
         batch = some.pad(index)
         assert batch.item is not None
-        known = batch.present & (batch.item >= 0)
-        mean = mean_of_others(features[batch.item.clamp_min(0)], known, causal=causal)
-        where = batch.target & known
-        profiles.append(mean[where])
+        where = batch.target & (batch.item >= 0)
+        found.append(profiles(features, batch, direction)[where])
         items.append(batch.item[where].long())
-    profile = torch.cat(profiles)
-    return torch.cat([torch.ones(len(profile), 1), profile], 1), torch.cat(items)
+    return torch.cat(found), torch.cat(items)

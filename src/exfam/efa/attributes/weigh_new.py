@@ -19,9 +19,10 @@ from exfam.efa.attributes.item_attributes import ItemAttributes, NewItemWeights
 from exfam.efa.attributes.new_in_ridge import NewItems, with_new_items, without_items
 from exfam.efa.attributes.taste import fit_taste
 from exfam.efa.base.scoring import Tile, fit_numbers
+from exfam.efa.base.sets import Where
 from exfam.efa.gate import MOST_OUTPUTS
 from exfam.efa.networks.based import BasedItems, network_of
-from exfam.efa.networks.new_items import mean_of_others, nearness
+from exfam.efa.networks.new_items import nearness, profiles
 from exfam.groups import Batch, Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
@@ -32,8 +33,6 @@ _WIDTHS = (0.1, 0.2, 0.4)
 # Weights are held at the usual ones as by this many nats.
 _HOLD = 2.0
 _NAMES = ("base", "network", "popularity", "nearest", "taste")
-
-Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +50,8 @@ class HiddenItems:
 
 def set_new_weights(estimator: Any, member: TwoPartModel, plan: Any) -> None:
     """Choose how an estimator scores items without history, by the groups that a plan held out."""
-    groups, seed, causal = plan.train, int(estimator.seed), estimator.direction == "causal"
-    taste = fit_taste(groups, plan.attributes.features, causal=causal, seed=seed)
+    groups, seed, direction = plan.train, int(estimator.seed), estimator.direction
+    taste = fit_taste(groups, plan.attributes.features, direction=direction, seed=seed)
     attributes = replace(plan.attributes, taste=taste)
     if plan.validation is not None:
         weights = weigh_new_items(member, groups, plan.validation, attributes, seed=seed)
@@ -128,13 +127,11 @@ class _Hiding:
         seed: int,
     ) -> None:
         self.member, self.hidden, self.attributes = member, hidden, attributes
-        self.causal = member.direction == "causal"
         self.like: Bool[np.ndarray, "items"] = attributes.sources
         self.like[hidden] = False
         self.features = torch.from_numpy(attributes.features).float()
-        taste = fit_taste(
-            _without(train, hidden), attributes.features, causal=self.causal, seed=seed
-        )
+        rest, direction = _without(train, hidden), member.direction
+        taste = fit_taste(rest, attributes.features, direction=direction, seed=seed)
         self.taste = self.features[hidden] @ torch.from_numpy(taste).float().T
         log_count = attributes.line(self.like).at(attributes.features[hidden])
         usual = np.log(attributes.count[self.like] + 0.5).mean()
@@ -199,21 +196,17 @@ class _Hiding:
         return HiddenItems(scores[:n_bases], scores[n_bases:], support, item)
 
     def _scores(self, batch: Batch, where: Where) -> list[Float[Tensor, "rows hidden"]]:
-        member, hidden = self.member, torch.from_numpy(self.hidden).to(where[0].device)
-        support: Any = member.support
-        assert batch.item is not None
+        hidden, direction = torch.from_numpy(self.hidden).to(where[0].device), self.member.direction
+        support: Any = self.member.support
         zeros = torch.zeros(*batch.present.shape, len(self.like), device=hidden.device)
-        added = support(zeros, batch, member.direction)[where][:, hidden]
-        known = batch.present & (batch.item >= 0)
-        features = self.features.to(zeros)[batch.item.clamp_min(0)]
-        mean = mean_of_others(features, known, causal=self.causal)[where]
-        profile = torch.cat([torch.ones_like(mean[:, :1]), mean], 1)
-        near = nearness(features, known, self.features[self.hidden].to(zeros), causal=self.causal)
+        added = support(zeros, batch, direction)[where][:, hidden]
         corrected = torch.zeros_like(added)
         if self.network is not None:
             corrected = self.network.eta(batch)[where][:, hidden]
-        popularity = self.popularity.to(zeros).expand_as(added)
-        others = [corrected, popularity, near[where], profile @ self.taste.to(zeros).T]
+        features = self.features.to(zeros)
+        near = nearness(features, batch, features[hidden], direction)[where]
+        tasted = profiles(features, batch, direction)[where] @ self.taste.to(zeros).T
+        others = [corrected, self.popularity.to(zeros).expand_as(added), near, tasted]
         return [added, *self._of_bases(batch, where, hidden, like=added), *others]
 
     def _of_bases(

@@ -16,8 +16,7 @@ from exfam.efa.base.ridge import RidgeItems, held_items, precision_dtype
 from exfam.efa.base.ridge_link import LinkInputs, RidgeNumbers, chance_of, curve_of, log_of
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.groups.arrange import sequential_batches
-from exfam.training.lbfgs import LBFGS
+from exfam.groups.arrange import sampled_groups, sequential_batches
 
 # Items that are regressed on each other, the most frequent ones of a larger catalog.
 MOST_COVERED = 5_000
@@ -165,9 +164,7 @@ class LeftOut:
         """Random targets; of many items theirs, the most frequent ones and some of the others."""
         item, random = groups.item, np.random.default_rng([seed, 7])
         assert item is not None
-        order = random.permutation(len(groups))
-        seen = np.cumsum(groups.lengths[order])
-        groups = groups[np.sort(order[: int(np.searchsorted(seen, MOST_ELEMENTS)) + 1])]
+        groups = sampled_groups(groups, MOST_ELEMENTS, random)
         element = groups.elements()
         is_target = item[element] >= 0
         if groups.role is not None:
@@ -277,31 +274,3 @@ def fit_link(
 
     numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center.flatten(), hold=hold)
     return numbers.view(2, 6), nats
-
-
-def some_of_each(group: Tensor, *, most: int = 50) -> Tensor:
-    """At most so many of each group's rows, evenly spread."""
-    size = torch.bincount(group, minlength=int(group.max()) + 1 if len(group) else 0)
-    rank = torch.arange(len(group)) - (size.cumsum(0) - size)[group]
-    step = (size[group] + most - 1) // most
-    return (rank % step == 0).nonzero()[:, 0]
-
-
-def find_minimum(
-    loss: Callable[[Tensor], Tensor], start: Tensor, *, n_steps: int = 30
-) -> tuple[Tensor, float]:
-    """Where L-BFGS comes to from `start`, and the loss there."""
-    numbers = start.clone().requires_grad_()
-    optimizer = LBFGS(
-        [numbers], max_iter=n_steps, line_search_fn="strong_wolfe", tolerance_change=1e-6
-    )
-
-    def closure() -> Any:
-        optimizer.zero_grad()
-        value = loss(numbers)
-        value.backward()
-        return value
-
-    optimizer.step(closure)
-    with torch.no_grad():
-        return numbers.detach(), float(loss(numbers))

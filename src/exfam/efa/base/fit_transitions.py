@@ -8,12 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum, some_of_each
+from exfam.efa.base.fit_ridge import MOST_ITEMS
 from exfam.efa.base.histories import N_FILTERS, repeat_inputs
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
+from exfam.training.lbfgs import find_minimum
 
 # Targets that the mixture is fitted to, and numbers of all filters at most.
 MOST_TARGETS, MOST_NUMBERS = 2_000, 40_000_000
@@ -43,9 +44,8 @@ def fit_transition_items(
     # Contexts are kept where they say more than the kernels do.
     start = torch.zeros(_N_NUMBERS + N_FILTERS)
     start[1] = 1.0
-    numbers, least = find_minimum(partial(_nats, inputs), start, n_steps=_N_STEPS)
-    with_contexts = torch.cat([numbers, numbers.new_zeros(1)])
-    found, nats = find_minimum(partial(_nats, inputs), with_contexts, n_steps=_N_STEPS)
+    numbers, least = _fitted(inputs, start)
+    found, nats = _fitted(inputs, torch.cat([numbers, numbers.new_zeros(1)]))
     numbers = found if nats < least else numbers
     base.exponents.copy_(numbers[:2])
     base.repeats.copy_(numbers[2:_N_NUMBERS])
@@ -53,6 +53,13 @@ def fit_transition_items(
     if not base.mixture[-1]:
         base.drop_contexts()
     return base.eval()
+
+
+def _fitted(inputs: "_Inputs", start: Tensor) -> tuple[Tensor, float]:
+    """Numbers of the filters that `start` has shares for, and their nats a target."""
+    loss = partial(_nats, inputs)
+    numbers = find_minimum(loss, start, n_steps=_N_STEPS, tolerance=1e-6, least_slope=1e-7)
+    return numbers, float(loss(numbers))
 
 
 class _Inputs(NamedTuple):
@@ -86,7 +93,7 @@ def _mixture_inputs(
         assert batch.item is not None
         own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
         row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
-        kept = some_of_each(row, most=MOST_OF_A_GROUP)
+        kept = _some_of_each(row, most=MOST_OF_A_GROUP)
         where = (row[kept], position[kept])
         if not len(kept):
             continue
@@ -106,6 +113,14 @@ def _mixture_inputs(
     return _Inputs(
         *(torch.cat(part, axis) for part, axis in zip(zip(*parts, strict=True), axes, strict=True))
     )
+
+
+def _some_of_each(group: Tensor, *, most: int) -> Tensor:
+    """At most so many of each group's rows, evenly spread."""
+    size = torch.bincount(group, minlength=int(group.max()) + 1 if len(group) else 0)
+    rank = torch.arange(len(group)) - (size.cumsum(0) - size)[group]
+    step = (size[group] + most - 1) // most
+    return (rank % step == 0).nonzero()[:, 0]
 
 
 def _nats(inputs: _Inputs, numbers: Float[Tensor, "numbers"]) -> Float[Tensor, ""]:

@@ -3,7 +3,7 @@
 They are fitted in closed form, or by a convex search over a handful of numbers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from exfam.embeddings import item_rows
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.exposure import Exposure
-from exfam.training.lbfgs import LBFGS
+from exfam.training.lbfgs import find_minimum
 
 # Stand-ins for the distribution of all values, where items borrow from it.
 MAX_PRIOR_POINTS = 64
@@ -149,27 +149,6 @@ def standardized_sample(sample: Sample, family: Family) -> Sample:
     return replace(sample, value=family.standardize(sample.value, item=sample.item))
 
 
-def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """Where a smooth function of a few numbers is smallest, by L-BFGS in float64."""
-    x = start.detach().double().clone().requires_grad_()
-    optimizer = LBFGS(
-        [x],
-        max_iter=200,
-        tolerance_grad=1e-9,
-        tolerance_change=1e-12,
-        line_search_fn="strong_wolfe",
-    )
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        value = loss(x)
-        value.backward()
-        return value
-
-    optimizer.step(closure)
-    return x.detach()
-
-
 def mean_loss(family: Family, sample: Sample, eta: Float[Tensor, "n eta"]) -> Float[Tensor, ""]:
     """Minus the mean nats of a standardized sample."""
     return -(sample.times * sample.nats(family, eta)).sum() / sample.times.sum()
@@ -179,7 +158,11 @@ def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
     """The one `eta` under which the whole sample, standardized, is most likely."""
     sample = _distinct(sample)
     start = family.initial_eta(family.restore(sample.value, item=sample.item), item=sample.item)
-    return minimize(lambda eta: mean_loss(family, sample, eta.expand(len(sample.value), -1)), start)
+
+    def loss(eta: Tensor) -> Tensor:
+        return mean_loss(family, sample, eta.expand(len(sample.value), -1))
+
+    return find_minimum(loss, start.double())
 
 
 def _most_likely_of_items(
@@ -196,7 +179,7 @@ def _most_likely_of_items(
     def loss(table: Tensor) -> Tensor:
         return -(share * both.nats(family, table[both.item])).sum()
 
-    return minimize(loss, start.expand(n_items, -1))
+    return find_minimum(loss, start.expand(n_items, -1).double())
 
 
 def _distinct(sample: Sample) -> Sample:

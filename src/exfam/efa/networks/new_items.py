@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from exfam.catalog.linear import LinearEta
 from exfam.catalog.normalizer import ItemChoice, log_normalizer
+from exfam.efa.base.sets import Where
+from exfam.efa.networks.context import visible_sum
 from exfam.groups import Batch
 
 # How much nearer items count more; what a context without items is worth.
 _SHARPNESS, _NOTHING = 4.0, 1e-3
 
-Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 Rows = Float[Tensor, "batch length numbers"]
 
 
@@ -108,45 +109,44 @@ class WithNewItems(nn.Module):
         return torch.where(new > nothing, level, 0.0)
 
     def _added(self, batch: Batch, direction: str) -> Float[Tensor, "batch length new"]:
-        assert batch.item is not None
-        known = batch.present & (batch.item >= 0)
-        features, causal = self.features[batch.item.clamp_min(0)], direction == "causal"
-        ones = torch.ones_like(features[..., :1])
-        profile = torch.cat([ones, mean_of_others(features, known, causal=causal)], -1)
-        near = nearness(features, known, self.features[self.n_old :], causal=causal)
+        near = nearness(self.features, batch, self.features[self.n_old :], direction)
+        profile = profiles(self.features, batch, direction)
         return self.shift + profile @ self.taste.T + self.nearest * near
 
 
+def profiles(
+    features: Float[Tensor, "items features"], batch: Batch, direction: str
+) -> Float[Tensor, "batch length terms"]:
+    """Of each element 1, and the mean attributes of the items of its context."""
+    mean = _mean_of_others(*_known_rows(features, batch), direction)
+    return torch.cat([torch.ones_like(mean[..., :1]), mean], -1)
+
+
 def nearness(
-    features: Rows,
-    known: Tensor,
+    features: Float[Tensor, "items features"],
+    batch: Batch,
     new: Float[Tensor, "new features"],
-    *,
-    causal: bool,
+    direction: str,
 ) -> Float[Tensor, "batch length new"]:
     """How near each new item is to those of the context, the nearest of these most."""
-    cosine = normalize(features, dim=-1) @ normalize(new, dim=-1).T
-    return mean_of_others((_SHARPNESS * cosine).exp(), known, causal=causal, prior=_NOTHING).log()
+    rows, known = _known_rows(features, batch)
+    cosine = normalize(rows, dim=-1) @ normalize(new, dim=-1).T
+    return _mean_of_others((_SHARPNESS * cosine).exp(), known, direction, prior=_NOTHING).log()
 
 
-def mean_of_others(numbers: Rows, known: Tensor, *, causal: bool, prior: float = 0.0) -> Rows:
-    """For each element, the mean over all other known ones of its group, or over earlier ones.
+def _known_rows(
+    features: Float[Tensor, "items features"], batch: Batch
+) -> tuple[Rows, Bool[Tensor, "batch length"]]:
+    assert batch.item is not None
+    return features[batch.item.clamp_min(0)], batch.present & (batch.item >= 0)
 
-    With a `prior` of so many elements of number 1.
-    """
-    numbers = torch.where(known[..., None], numbers, 0.0)
 
-    def others(part: Tensor) -> Tensor:
-        # Before + after, not total - own: rounding would let the element itself leak through.
-        before = torch.cat([torch.zeros_like(part[:, :1]), part[:, :-1]], 1).cumsum(1)
-        if causal:
-            return before
-        after = part.flip(1)
-        after = torch.cat([torch.zeros_like(after[:, :1]), after[:, :-1]], 1).cumsum(1).flip(1)
-        return before + after
-
-    count = others(known[..., None].to(numbers.dtype))
-    total = others(numbers) + prior
+def _mean_of_others(
+    numbers: Rows, known: Bool[Tensor, "batch length"], direction: str, *, prior: float = 0.0
+) -> Rows:
+    """For each element, the mean over the known ones of its context; `prior`: of so many 1s."""
+    count = visible_sum(known[..., None].to(numbers.dtype), known, direction)
+    total = visible_sum(numbers, known, direction) + prior
     return total / (count + prior) if prior else total / count.clamp_min(1.0)
 
 

@@ -52,7 +52,7 @@ class ClassTable:
         self, features: ValueFeatures, cells: ValueCells, *, causal: bool
     ) -> ValueFeatures:
         """Fill in `others`, `expected` and `share`."""
-        from exfam.efa.values.passes import sum_others
+        from exfam.kernels.value_passes import sum_others
 
         n_items = len(self.share) - 1
         rows = np.where((cells.item >= 0) & (cells.item < n_items), cells.item, n_items)

@@ -117,7 +117,7 @@ def _one_pass(
     number: int,
 ) -> float:
     """Groups, noise, items and priors once; returns the bound with the priors before."""
-    from exfam.efa.values.factor_pass import group_pass, item_pass
+    from exfam.kernels.factor_pass import group_pass, item_pass
 
     size = state.mean.shape[1]
     sums, linear = np.zeros_like(state.moments), np.zeros_like(state.mean)

@@ -7,9 +7,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.conditionals import given_earlier, given_others, model_rows
 from exfam.efa.values.factor_em import FactorModel
-from exfam.efa.values.kalman import given_earlier
-from exfam.efa.values.leave_one_out import given_others, model_rows
 
 # By how much a neighbor's weight falls with a step.
 _DECAYS = (0.6, 0.9)
@@ -52,7 +51,7 @@ def factor_features(
     model: FactorModel, cells: ValueCells, *, causal: bool, ordered: bool
 ) -> ValueFeatures:
     """The features that need standardized values alone; those of a table are empty."""
-    from exfam.efa.values.passes import near_means
+    from exfam.kernels.value_passes import near_means
 
     found = given_earlier(model, cells) if causal else given_others(model, cells)
     rows = model_rows(model, cells)
@@ -66,10 +65,7 @@ def factor_features(
             near_means(cells.offset, cells.value - level, tied, decay, causal, near[:, column])
     none = np.zeros((cells.n_cells, 0))
     return ValueFeatures(
-        mean=found.mean,
-        variance=found.variance,
-        chi_square=found.chi_square,
-        n_context=found.n_context,
+        **vars(found),
         level=level,
         item_count=model.count[rows],
         neighbors=near,

@@ -13,18 +13,19 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from exfam.efa.values.class_tables import ClassTable, Counted
-from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.head_numbers import (
     N_LOCATION,
     N_SCALE,
+    Found,
+    HeadData,
     Numbers,
+    Values,
     fit_head_numbers,
     location_and_log_scale,
     location_start,
     scale_start,
 )
 from exfam.efa.values.pool import POOL_START, PoolInputs, pool_logits
-from exfam.efa.values.working_scale import WorkingScale
 from exfam.families import Categorical, Histogram
 
 _AT_POOL = N_LOCATION + N_SCALE
@@ -52,16 +53,9 @@ class ClassHead:
         """Outputs of a correction: of all logits."""
         return self.family.n_params
 
-    def fit(
-        self,
-        features: ValueFeatures,
-        value: Float64[np.ndarray, "cells"],
-        working: WorkingScale,
-        table: ClassTable | None,
-    ) -> Float64[np.ndarray, "numbers"]:
+    def fit(self, data: HeadData, value: Values) -> Found:
         """Numbers of the location, the scale, the pool and the thresholds."""
-        assert table is not None
-        inputs = PoolInputs.of(features, table.margin)
+        inputs, table = _inputs(data)
         own = torch.from_numpy(table.index(value))[:, None]
 
         def nats(numbers: Numbers) -> Tensor:
@@ -71,21 +65,18 @@ class ClassHead:
         start = [*location_start(1.8), *scale_start(0.5), *POOL_START, *thresholds]
         return fit_head_numbers(nats, start, len(value))
 
-    def eta(
-        self,
-        numbers: Float64[np.ndarray, "numbers"],
-        features: ValueFeatures,
-        working: WorkingScale,
-        table: ClassTable | None,
-    ) -> Float64[Tensor, "cells classes"]:
+    def eta(self, data: HeadData, numbers: Found) -> Float64[Tensor, "cells classes"]:
         """Log-probabilities of all cells."""
-        assert table is not None
-        inputs = PoolInputs.of(features, table.margin)
-        return _log_probs(inputs, torch.from_numpy(numbers))
+        return _log_probs(_inputs(data)[0], torch.from_numpy(numbers))
 
     def changed(self, eta: Tensor, change: Tensor) -> Tensor:
         """Logits with a correction's outputs."""
         return eta + change
+
+
+def _inputs(data: HeadData) -> tuple[PoolInputs, ClassTable]:
+    assert data.table is not None
+    return PoolInputs.of(data.features, data.table.margin), data.table
 
 
 def _thresholds_of(margin: Float64[np.ndarray, "classes"]) -> list[float]:

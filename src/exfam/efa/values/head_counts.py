@@ -6,7 +6,7 @@ line in log(1 + n), log(1 + n_i) and the location.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -14,14 +14,16 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from exfam.efa.values.class_tables import ClassTable, Counted
-from exfam.efa.values.features import ValueFeatures
+from exfam.efa.values.class_tables import Counted
 from exfam.efa.values.head_numbers import (
     LOG_DF,
     N_LOCATION,
     N_SCALE,
+    Found,
+    HeadData,
     HeadInputs,
     Numbers,
+    Values,
     fit_head_numbers,
     head_inputs,
     location_and_log_scale,
@@ -79,41 +81,23 @@ class CountHead:
         """Outputs of a correction: of the location, in units of the scale, log s and all atoms."""
         return 3 if self.family.atoms else 2
 
-    def fit(
-        self,
-        features: ValueFeatures,
-        value: Float64[np.ndarray, "cells"],
-        working: WorkingScale,
-        table: ClassTable | None,
-    ) -> Float64[np.ndarray, "numbers"]:
+    def fit(self, data: HeadData, value: Values) -> Found:
         """Numbers of the location, the scale, log(df - 1), and of the atoms' pool and weight."""
         few = np.arange(min(len(value), _MOST_CELLS))
-        features, value = features.take(few), value[few]
-        parts, y = self._inputs(features, table), torch.from_numpy(value)
+        data, value = replace(data, features=data.features.take(few)), value[few]
+        inputs, y = _inputs(data), torch.from_numpy(value)
 
         def nats(numbers: Numbers) -> Tensor:
-            return -self.family.log_prob(y, self._eta(parts, working, numbers))
+            return -self.family.log_prob(y, self._eta(inputs, data.working, numbers))
 
         start = [*location_start(), *scale_start(), math.log(_START_DF - 1)]
-        if table is not None:
+        if data.table is not None:
             start += [*POOL_START, _START_BIAS, *(_N_SIZES - 1) * [0.0]]
         return fit_head_numbers(nats, start, len(value))
 
-    def eta(
-        self,
-        numbers: Float64[np.ndarray, "numbers"],
-        features: ValueFeatures,
-        working: WorkingScale,
-        table: ClassTable | None,
-    ) -> Float64[Tensor, "cells params"]:
+    def eta(self, data: HeadData, numbers: Found) -> Float64[Tensor, "cells params"]:
         """Parameters of all cells."""
-        return self._eta(self._inputs(features, table), working, torch.from_numpy(numbers))
-
-    def _inputs(self, features: ValueFeatures, table: ClassTable | None) -> "_CountInputs":
-        logs = np.log1p(features.n_context), np.log1p(features.item_count)
-        sizes = np.column_stack([np.ones(len(features.mean)), *logs])
-        pool = None if table is None else PoolInputs.of(features, table.margin)
-        return _CountInputs(head_inputs(features), torch.from_numpy(sizes), pool)
+        return self._eta(_inputs(data), data.working, torch.from_numpy(numbers))
 
     def _eta(self, parts: "_CountInputs", working: WorkingScale, numbers: Numbers) -> Tensor:
         location, log_scale = location_and_log_scale(parts.features, numbers)
@@ -150,3 +134,11 @@ class _CountInputs(NamedTuple):
     features: HeadInputs
     sizes: Float64[Tensor, "cells three"]
     pool: PoolInputs | None
+
+
+def _inputs(data: HeadData) -> _CountInputs:
+    features, table = data.features, data.table
+    logs = np.log1p(features.n_context), np.log1p(features.item_count)
+    sizes = np.column_stack([np.ones(len(features.mean)), *logs])
+    pool = None if table is None else PoolInputs.of(features, table.margin)
+    return _CountInputs(head_inputs(features), torch.from_numpy(sizes), pool)

@@ -15,17 +15,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from exfam.efa.values.class_tables import ClassTable
-from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.head_numbers import (
     N_LOCATION,
     N_SCALE,
+    Found,
+    HeadData,
     Numbers,
+    Values,
     fit_head_numbers,
     head_inputs,
     location_and_log_scale,
@@ -45,7 +45,6 @@ _MOST_LOGIT, _MOST_SPREAD = 30.0, 3.0
 
 Column = Float64[Tensor, "cells"]
 Columns = Float64[Tensor, "cells params"]
-Values = Float64[np.ndarray, "cells"]
 
 
 @dataclass(frozen=True)
@@ -53,64 +52,53 @@ class Link:
     """How location, log scale and one more number become parameters, and what moves these.
 
     `transform`: the working scale, of values and a shift. `spread`: the unit of a change of the
-    first parameter; the second one, if any, changes by `dispersion` times the change of log s.
+    first parameter; the second one, if any, is `dispersion` times log s, and changes by it.
     """
 
     transform: str
-    parameters: Callable[[Family, WorkingScale, Column, Column, Tensor], list[Tensor]]
+    parameters: "Callable[[LocationHead, WorkingScale, Column, Column, Tensor], list[Tensor]]"
     spread: Callable[[Tensor], Tensor]
     dispersion: float = 0.0
     shift: Callable[[Family], float] = lambda family: 0.0
 
 
-def _reals(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, excess: Tensor
+def _both(
+    head: "LocationHead", working: WorkingScale, location: Column, log_scale: Column, _: Tensor
 ) -> list[Tensor]:
-    log_excess = excess.clamp(*_EXCESS).expand(len(location))
-    columns = [working.mean + working.sd * location, math.log(working.sd) + log_scale, log_excess]
-    return columns[: family.n_params]
+    log_s = math.log(working.sd) + log_scale
+    return [working.mean + working.sd * location, head.link.dispersion * log_s]
+
+
+def _reals(
+    head: "LocationHead", working: WorkingScale, location: Column, log_scale: Column, last: Tensor
+) -> list[Tensor]:
+    both = _both(head, working, location, log_scale, last)
+    return [*both, last.clamp(*_EXCESS).expand(len(location))][: head.core.n_params]
 
 
 def _log_means(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+    head: "LocationHead", working: WorkingScale, location: Column, log_scale: Column, _: Tensor
 ) -> list[Tensor]:
     return [working.mean + working.sd * location * (-log_scale).exp()]
 
 
 def _log_odds(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+    head: "LocationHead", working: WorkingScale, location: Column, log_scale: Column, _: Tensor
 ) -> list[Tensor]:
-    trials = len(family.categories) - 1
+    trials = len(head.core.categories) - 1
     rate = min(max(working.mean / trials, 1e-6), 1 - 1e-6)
     slope = working.sd / (trials * rate * (1 - rate))
     logit = math.log(rate / (1 - rate)) + slope * location * (-log_scale).exp()
     return [logit.clamp(-_MOST_LOGIT, _MOST_LOGIT)]
 
 
-def _dispersed(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
-) -> list[Tensor]:
-    return [working.mean + working.sd * location, -2 * (math.log(working.sd) + log_scale)]
-
-
 def _shares(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+    head: "LocationHead", working: WorkingScale, location: Column, log_scale: Column, last: Tensor
 ) -> list[Tensor]:
-    logit = (working.mean + working.sd * location).clamp(-_MOST_LOGIT, _MOST_LOGIT)
-    both = torch.nn.functional.logsigmoid(logit) + torch.nn.functional.logsigmoid(-logit)
-    return [logit, -2 * (math.log(working.sd) + log_scale) - both]
-
-
-def _lifetimes(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
-) -> list[Tensor]:
-    return [working.mean + working.sd * location, -math.log(working.sd) - log_scale]
-
-
-def _compounds(
-    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
-) -> list[Tensor]:
-    return [working.mean + working.sd * location, 2 * (math.log(working.sd) + log_scale)]
+    location, dispersion = _both(head, working, location, log_scale, last)
+    logit = location.clamp(-_MOST_LOGIT, _MOST_LOGIT)
+    product = torch.nn.functional.logsigmoid(logit) + torch.nn.functional.logsigmoid(-logit)
+    return [logit, dispersion - product]
 
 
 def _by_log_scale(eta: Tensor) -> Tensor:
@@ -144,11 +132,11 @@ LINKS = {
     "log-normal": Link("log", _reals, _by_log_scale, 1.0),
     "log-student-t": Link("log", _reals, _by_log_scale, 1.0),
     "poisson": Link("log", _log_means, _one, shift=_half),
-    "negative-binomial": Link("log", _dispersed, _by_shape, -2.0, shift=_half),
-    "gamma": Link("log", _dispersed, _by_shape, -2.0),
+    "negative-binomial": Link("log", _both, _by_shape, -2.0, shift=_half),
+    "gamma": Link("log", _both, _by_shape, -2.0),
     "exponential": Link("log", _log_means, _one, shift=lambda family: _OF_ZERO),
-    "weibull": Link("log", _lifetimes, _by_lifetimes, -1.0),
-    "tweedie": Link("log", _compounds, _one, 2.0, shift=lambda family: _OF_ZERO),
+    "weibull": Link("log", _both, _by_lifetimes, -1.0),
+    "tweedie": Link("log", _both, _one, 2.0, shift=lambda family: _OF_ZERO),
     "binomial": Link("identity", _log_odds, _one),
     "beta": Link("logit", _shares, _one, -2.0),
 }
@@ -168,8 +156,13 @@ class LocationHead:
     family: Family
 
     @property
+    def core(self) -> Family:
+        """What the family is made of."""
+        return core_of(self.family)
+
+    @property
     def link(self) -> Link:
-        return LINKS[core_of(self.family).name]
+        return LINKS[self.core.name]
 
     @property
     def transform(self) -> str:
@@ -177,7 +170,7 @@ class LocationHead:
 
     @property
     def shift(self) -> float:
-        shift = self.link.shift(core_of(self.family))
+        shift = self.link.shift(self.core)
         if shift or self.transform != "log" or not self._has_zeros:
             return shift
         return self.family.spacing / 2 if has_jumps(self.family) else _OF_ZERO
@@ -191,14 +184,13 @@ class LocationHead:
     @property
     def n_weights(self) -> int:
         """Parameters beside those of the family that this one is made of."""
-        return self.family.n_params - core_of(self.family).n_params
+        return self.family.n_params - self.core.n_params
 
     def _parameters(
         self, working: WorkingScale, location: Column, log_scale: Column, numbers: Tensor
     ) -> list[Tensor]:
         """The parameters' columns by the numbers after those of location and scale."""
-        core = core_of(self.family)
-        columns = self.link.parameters(core, working, location, log_scale, numbers[_AT_EXCESS])
+        columns = self.link.parameters(self, working, location, log_scale, numbers[_AT_EXCESS])
         weights = numbers[_AT_EXCESS + 1 :]
         return columns + [weight.expand(len(location)) for weight in weights]
 
@@ -208,30 +200,19 @@ class LocationHead:
     @property
     def n_changes(self) -> int:
         """Outputs of a correction: of the location, in units of the spread, and of log s."""
-        return 2 if self.link.dispersion and core_of(self.family).n_params > 1 else 1
+        return 2 if self.link.dispersion and self.core.n_params > 1 else 1
 
-    def fit(
-        self,
-        features: ValueFeatures,
-        value: Values,
-        working: WorkingScale,
-        table: ClassTable | None,
-        *,
-        log_size: Values | None = None,
-    ) -> Float64[np.ndarray, "numbers"]:
-        """Numbers of the location, the scale, and of t of its tails.
-
-        `log_size`: what is added to the first parameter of each value
-        """
-        moved = 0.0 if log_size is None else torch.from_numpy(log_size)
-        inputs, y = head_inputs(features), torch.from_numpy(value)
+    def fit(self, data: HeadData, value: Values) -> Found:
+        """Numbers of the location, the scale, and of t of its tails."""
+        moved = 0.0 if data.log_size is None else torch.from_numpy(data.log_size)
+        inputs, y = head_inputs(data.features), torch.from_numpy(value)
         # The loss is that of standardized values: the same steps whatever the unit.
         has_unit = self.family.equivariance != "none"
-        slope = torch.from_numpy(working.log_slope(value)) if has_unit else 0.0
+        slope = torch.from_numpy(data.working.log_slope(value)) if has_unit else 0.0
 
         def nats(numbers: Numbers) -> Tensor:
             parts = *location_and_log_scale(inputs, numbers), numbers
-            columns = self._parameters(working, *parts)
+            columns = self._parameters(data.working, *parts)
             columns = [columns[0] + moved, *columns[1:]]
             return slope - self.family.log_prob(y, torch.stack(columns, -1))
 
@@ -241,21 +222,15 @@ class LocationHead:
         start = [*location_start(), *scale, _START_EXCESS, *weights]
         return fit_head_numbers(nats, start, len(value))
 
-    def eta(
-        self,
-        numbers: Float64[np.ndarray, "numbers"],
-        features: ValueFeatures,
-        working: WorkingScale,
-        table: ClassTable | None,
-    ) -> Columns:
+    def eta(self, data: HeadData, numbers: Found) -> Columns:
         """Parameters of all cells."""
         at = torch.from_numpy(numbers)
-        parts = *location_and_log_scale(head_inputs(features), at), at
-        return torch.stack(self._parameters(working, *parts), -1)
+        parts = *location_and_log_scale(head_inputs(data.features), at), at
+        return torch.stack(self._parameters(data.working, *parts), -1)
 
     def changed(self, eta: Tensor, change: Tensor) -> Tensor:
         """Parameters with a correction's outputs."""
-        spread = self.link.spread(eta[..., : core_of(self.family).n_params])
+        spread = self.link.spread(eta[..., : self.core.n_params])
         columns = [eta[..., 0] + spread * change[..., 0]]
         if self.n_changes == 2:
             columns.append(eta[..., 1] + self.link.dispersion * change[..., 1])

@@ -15,7 +15,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from exfam.efa.values.class_tables import ClassTable
 from exfam.efa.values.features import ValueFeatures
+from exfam.efa.values.working_scale import WorkingScale
 
 MOST_STEPS = 150
 LOG_NU, LOG_DF = (-1.0, 5.0), (-2.0, 5.0)
@@ -28,6 +30,21 @@ N_LOCATION, N_SCALE = 5, 7
 _BENT = slice(N_LOCATION + 2, N_LOCATION + 4)
 
 Numbers = Float64[Tensor, "numbers"]
+Values = Float64[np.ndarray, "cells"]
+Found = Float64[np.ndarray, "numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadData:
+    """Features of cells, the working scale, and the table of what is counted.
+
+    `log_size`: what is added to the first parameter of each cell, where there are exposures
+    """
+
+    features: ValueFeatures
+    working: WorkingScale
+    table: ClassTable | None
+    log_size: Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +92,7 @@ def location_and_log_scale(
     return inputs.location @ numbers[:N_LOCATION], log_scale.clamp(-20.0, 20.0)
 
 
-def fit_head_numbers(
-    nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int
-) -> Float64[np.ndarray, "numbers"]:
+def fit_head_numbers(nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int) -> Found:
     """The numbers of the least mean nats, ridged to their start, by L-BFGS.
 
     The first are those of `location_and_log_scale`, of which c3 and c4 are held most firmly.

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.conditionals import model_rows
 from exfam.efa.values.factor_em import FactorModel
-from exfam.efa.values.leave_one_out import model_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
-from exfam.efa.values.head_location import LocationHead
+from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
 from exfam.efa.values.working_scale import WorkingScale, working_scale
 from exfam.families import Family, family_from_config, family_to_config
@@ -69,7 +69,7 @@ class ValuesBase:
 
     def eta_of(self, features: ValueFeatures) -> Float64[Tensor, "cells params"]:
         """Parameters of the cells of these features."""
-        return self.head.eta(self.numbers, features, self.working, self.table)
+        return self.head.eta(HeadData(features, self.working, self.table), self.numbers)
 
     def eta(self, cells: ValueCells) -> Float64[Tensor, "cells params"]:
         """Parameters of every cell given the others of its group, or the earlier ones."""
@@ -161,11 +161,8 @@ def fit_and_keep(
     kept = given.cross_fitted(folds, choice)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
     few = kept.some(MOST_FOR_HEAD)
-    if cells.log_size is None or not isinstance(head, LocationHead):
-        numbers = head.fit(few.features, own[few.cells], working, table)
-    else:
-        sizes = cells.log_size[few.cells]
-        numbers = head.fit(few.features, own[few.cells], working, table, log_size=sizes)
+    sizes = None if cells.log_size is None else cells.log_size[few.cells]
+    numbers = head.fit(HeadData(few.features, working, table, sizes), own[few.cells])
     base = ValuesBase(
         options, head, working, model, table, numbers, choice.scores, choice.prior_items
     )

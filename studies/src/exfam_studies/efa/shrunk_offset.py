@@ -19,7 +19,6 @@ from exfam.efa.networks.context import value_inputs, visible_sum
 from exfam.efa.networks.marginals import (
     Sample,
     mean_loss,
-    minimize,
     observed_sample,
     standardized_sample,
 )
@@ -30,6 +29,7 @@ from exfam.estimator.rules import OrNone, Positive
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
+from exfam.training.lbfgs import find_minimum
 
 # Padded elements at a time: bounds memory.
 MAX_PADDED = 2**18
@@ -216,7 +216,7 @@ def _dispersion_of(
         eta = family.from_mean(mean, dispersion=repeated, item=sample.item)
         return mean_loss(family, sample, eta)
 
-    return minimize(loss, start)
+    return find_minimum(loss, start.double())
 
 
 class ShrunkOffset(GroupEstimator):

@@ -1,13 +1,22 @@
-"""Exact predictions of every value from the others of its group, by one inverse a group.
+"""Exact predictions of every value from the others of its group, or from the earlier ones.
 
-With r = z - mu - b, A = I + sum V V' / D, C = A^-1 and t = sum V r / D over the group's values, and
-h = V'C V, s = V'C t of cell j, the conditional of z_j given the others is Gaussian with
+From the others, by one inverse a group: with r = z - mu - b, A = I + sum V V' / D, C = A^-1 and
+t = sum V r / D over the group's values, and h = V'C V, s = V'C t of cell j, the conditional of z_j
+given the others is Gaussian with
 
     m = mu + b + (s - h r / D) / (1 - h / D),    v = D / (1 - h / D)
 
 and the others have the chi-square q = sum r^2 / D - t'C t - (z_j - m)^2 / v.
+
+From the earlier ones, by Kalman steps: the group's factors start as f ~ N(0, I). With their mean F
+and covariance C before cell j,
+
+    m = mu + b + V'F,   v = D + V'C V,   e = z - m
+
+and then F += C V e / v, C -= C V V'C / v and q += e^2 / v.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,12 +48,25 @@ def model_rows(model: FactorModel, cells: ValueCells) -> Int64[np.ndarray, "cell
 
 def given_others(model: FactorModel, cells: ValueCells) -> Conditionals:
     """Conditionals given all other values of the group: a cell's own value changes nothing."""
-    from exfam.efa.values.passes import leave_out
+    from exfam.kernels.value_passes import leave_out
 
+    return _conditionals(leave_out, model, cells)
+
+
+def given_earlier(model: FactorModel, cells: ValueCells) -> Conditionals:
+    """Conditionals given the earlier values of the group, in the order of its cells."""
+    from exfam.kernels.value_passes import filter_cells
+
+    return _conditionals(filter_cells, model, cells)
+
+
+def _conditionals(
+    kernel: Callable[..., None], model: FactorModel, cells: ValueCells
+) -> Conditionals:
     rows = model_rows(model, cells)
     rest = cells.value - model.mu - model.level[rows]
     found = np.empty((4, cells.n_cells))
-    leave_out(cells.offset, rows, rest, model.loading, model.noise, found)
+    kernel(cells.offset, rows, rest, model.loading, model.noise, found)
     found[0] += model.mu + model.level[rows]
     return Conditionals(*found)
 

@@ -5,7 +5,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from exfam.efa.values.packed import invert
+from exfam.kernels.packed import invert
 
 
 @njit(cache=True, nogil=True)

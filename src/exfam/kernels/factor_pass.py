@@ -9,7 +9,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from exfam.efa.values.packed import FASTMATH, invert
+from exfam.kernels.packed import FASTMATH, invert
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
