@@ -18,7 +18,7 @@ LEARNED = "transform fit_transform history_ histories_ item_vectors_ item_contex
 RAW = {"latent-factor": {"base": "none"}}
 OF_EFA = ["explain", "explain_item", "explain_value", "position_attention", "partial_fit"]
 OF_EFA += ["item_attributes_", "with_items"]
-OWNERS = dict.fromkeys(OF_EFA, ("efa",))
+OWNERS = dict.fromkeys(OF_EFA, ("efa",)) | {"partial_fit": ("efa", "popularity")}
 OWNERS |= dict.fromkeys(LEARNED.split(), TRAINED)
 
 

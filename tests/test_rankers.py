@@ -1,12 +1,14 @@
 """Popularity, item-kNN and EASE as estimators: their scores, their probabilities, their choices."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import exfam
 from estimator_cases import ITEMS_ONLY, fitted_on, make, ratings
-from exfam import EASE, ExfamError, Groups, ItemKNN, Popularity
+from exfam import EASE, ExfamError, Groups, ItemKNN, Popularity, UnknownItemError
 from exfam.efa import rankers
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.networks.based import present_elements
@@ -14,6 +16,7 @@ from exfam.efa.recommenders import ease, item_knn
 from exfam.simulators import BasketSettings, simulate_baskets
 from model_cases import whole
 
+STORED = Path(__file__).parent / "stored" / "v2"
 FRAME = ratings(n_users=30, n_movies=9, least=2)
 COLUMNS = {"group": "user", "item": "movie"}
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
@@ -211,3 +214,27 @@ def test_weights_of_elements_are_refused_where_groups_are_counted():
     with pytest.raises(ExfamError, match="`sample_weight` must be None for EASE, which counts"):
         make("ease").fit(FRAME, sample_weight=weight)
     make("popularity").fit(FRAME, sample_weight=weight)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_popularity_counts_further_groups_as_if_the_fit_had_had_them(tmp_path, is_loaded):
+    first, more = GROUPS.split([0.6, 0.4], seed=0)
+    model = Popularity(smoothing=2.0).partial_fit(first)
+    before = model.predict_proba(GROUPS)
+    if is_loaded:
+        model.save(tmp_path / "model")
+        model = exfam.load(tmp_path / "model")
+    both = Popularity(smoothing=2.0).fit(GROUPS)
+    assert model.partial_fit(more[:4]).partial_fit(more[4:]) is model
+    np.testing.assert_allclose(model.predict_proba(GROUPS), both.predict_proba(GROUPS), atol=1e-6)
+    assert np.abs(model.predict_proba(GROUPS) - before).max() > 1e-3
+    assert model.data_counts_ == both.data_counts_ and model.seen_in_fit(GROUPS).seen.all()
+
+
+def test_what_popularity_cannot_count_is_refused():
+    model = Popularity(group="user", item="movie").fit(FRAME)
+    with pytest.raises(UnknownItemError, match="Fit anew, to all groups, for new items.$"):
+        model.partial_fit({"user": [1], "movie": ["never seen"]})
+    old = exfam.load(STORED / "popularity")
+    with pytest.raises(ExfamError, match="`partial_fit` needs how many elements were counted, wh"):
+        old.partial_fit(FRAME)

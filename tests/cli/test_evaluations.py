@@ -81,6 +81,20 @@ def test_only_named_groups_get_recommendations(folder, capsys):
     assert status == 2 and "`--groups` must name groups of the file, got 'nobody'" in err
 
 
+def test_similar_items_are_the_model_s(folder, capsys):
+    given = ["similar", folder / "ease", "Alien", "Emma", "-k", 2, "--format", "csv"]
+    status, out, _ = run(capsys, *given)
+    expected = load(folder / "ease").similar_items(["Alien", "Emma"], k=2).to_dict()
+    assert status == 0 and [row["similar"] for row in table(out)] == expected["similar"].tolist()
+    for model, item, message in (
+        (folder / "ease", "Jaws", "`ITEM` must be one seen in training, got 'Jaws'"),
+        (folder / "popularity", "Alien", "needs a model that knows items apart, got Popularity"),
+        (STORED / "skip-gram", "cat", "`MODEL` must be of groups with items, got SkipGram. Of wo"),
+    ):
+        status, _, err = run(capsys, "similar", model, item)
+        assert status == 2 and message in err
+
+
 def test_recommenders_that_count_have_no_options_of_values(folder, capsys):
     status, out, _ = run(capsys, "fit", "--model", "ease", "--help")
     options = [line.split()[0] for line in out.splitlines() if line.startswith("  --")]

@@ -6,6 +6,7 @@ import pytest
 from efa_values.simulated_values import drawn_cells, drawn_model
 from exfam.efa.values import cross_fit
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.conditionals import given_others
 from exfam.efa.values.cross_fit import (
     FEW_CELLS,
     FOLDS_OF_FEW,
@@ -20,7 +21,6 @@ from exfam.efa.values.cross_fit import (
 )
 from exfam.efa.values.factor_em import fit_factors
 from exfam.efa.values.features import factor_features
-from exfam.efa.values.conditionals import given_others
 
 
 def standardized(cells):

@@ -6,11 +6,10 @@ import pytest
 from efa_values.simulated_values import conditioned, drawn_cells, drawn_model, without_own
 from exfam.checks import DataError
 from exfam.efa.values.cells import UNSEEN, ValueCells
+from exfam.efa.values.conditionals import Conditionals, given_earlier, given_others
 from exfam.efa.values.features import factor_features
-from exfam.efa.values.conditionals import given_earlier
-from exfam.efa.values.conditionals import Conditionals, given_others
-from exfam.kernels.packed import invert
 from exfam.efa.values.value_contributions import contributions_to_mean
+from exfam.kernels.packed import invert
 
 MODEL = drawn_model()
 NAMES = ("mean", "variance", "chi_square", "n_context")

@@ -49,6 +49,7 @@ COMMANDS = {
         ("score", "log-likelihood of a file, in nats", "answers:SCORE"),
         ("predict", "values, or items, given their context, a row each", "answers:PREDICT"),
         ("recommend", "the most probable further items of each group", "answers:RECOMMEND"),
+        ("similar", "the items most similar to items", "similar:SIMILAR"),
         ("explain", "which context counted, by attention weights", "answers:EXPLAIN"),
         ("info", "what a model or a prepared folder holds", "folders:INFO"),
         ("report", "a page about a model and its data", "folders:REPORT"),

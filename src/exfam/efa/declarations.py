@@ -186,7 +186,7 @@ class LacksAttention:
     item_attributes_: Any = OnlyIn("EFA")
     with_items: Any = OnlyIn("EFA")
     position_attention: Any = OnlyIn("EFA")
-    partial_fit: Any = OnlyIn("EFA")
+    partial_fit: Any = OnlyIn("EFA", "Popularity")
 
 
 class LacksVectors(LacksAttention):

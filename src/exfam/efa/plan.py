@@ -228,6 +228,13 @@ def log_frequencies(
 ) -> Float[torch.Tensor, "items"]:
     """Logs of the frequencies of the targets' items, `smoothing` occurrences added to each."""
     check_positive("smoothing", smoothing)
+    return log_shares(item_counts(groups, n_items, weight=weight), smoothing=smoothing)
+
+
+def item_counts(
+    groups: Groups, n_items: int, *, weight: Weight = None
+) -> Float[np.ndarray, "items"]:
+    """How often each item is that of a target, by their weights."""
     if groups.item is None:
         raise ExfamError("`item` must be given for item frequencies, got groups without items.")
     count = np.zeros(n_items)
@@ -236,6 +243,13 @@ def log_frequencies(
         own = own[groups.item[own] >= 0]
         times = None if weight is None else weight[own]
         count += np.bincount(groups.item[own], weights=times, minlength=n_items)
+    return count
+
+
+def log_shares(
+    count: Float[np.ndarray, "items"], *, smoothing: float
+) -> Float[torch.Tensor, "items"]:
+    """Logs of shares of all counts, `smoothing` added to each."""
     log_count = np.log(count + smoothing)
     # Counts of any size: their sum may be beyond the largest float.
     return torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float()

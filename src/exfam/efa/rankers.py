@@ -15,10 +15,11 @@ from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import held_items
 from exfam.efa.declarations import LacksVectors, OnlyIn
 from exfam.efa.explaining import ExplainingEstimator
+from exfam.efa.further import TakesFurtherGroups
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based import BasedItems, NoCorrection
 from exfam.efa.networks.marginals import MarginalItems
-from exfam.efa.plan import FitPlan, log_frequencies
+from exfam.efa.plan import FitPlan, item_counts, log_shares
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
 from exfam.estimator.base import attribute, parameter
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole
@@ -53,11 +54,12 @@ class ItemRanker(LacksVectors, GroupEstimator, ABC):
         return TwoPartModel(direction=self.direction, item_part=item_part, support=support)
 
 
-class Popularity(ItemRanker):
+class Popularity(TakesFurtherGroups, ItemRanker):
     """Recommends what is most frequent: the probability of an item is its share of all elements.
 
     The baseline that every recommender has to beat. With hard support what a group has is left out
-    and the shares of the others add up to 1. `Marginal` has values beside.
+    and the shares of the others add up to 1. `partial_fit` counts further groups. `Marginal` has
+    values beside.
 
     {parameters}
 
@@ -73,13 +75,51 @@ class Popularity(ItemRanker):
         text="share of the groups held out; a fit without choices does not use them", default=0.0
     )
     seed: int = parameter(text="of that split", default=0)
+    counted_: float = attribute()
     explain = OnlyIn("EFA", "EASE", "ItemKNN")
     explain_item = OnlyIn("EFA", "EASE", "ItemKNN")
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items, smoothing = plan.schema.n_items or 0, float(self.smoothing)
-        shares = log_frequencies(plan.train, n_items, smoothing=smoothing, weight=plan.weight)
-        self.members_ = [self._member(MarginalItems(shares))]
+        count = item_counts(plan.train, n_items, weight=plan.weight)
+        self.counted_ = float(count.sum())
+        self.members_ = [self._member(MarginalItems(log_shares(count, smoothing=smoothing)))]
+
+    def partial_fit(self, X: Any, y: None = None) -> "Popularity":
+        """Count the elements of further groups, as if `fit` had had them too; the items stay.
+
+        A model that is not fitted yet is fitted.
+        Raises UnknownItemError for new items, ExfamError for a model of an older version.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X)
+        self._take_further(X)
+        return self
+
+    def _check_takes(self) -> None:
+        if not hasattr(self, "counted_"):
+            raise ExfamError(
+                "`partial_fit` needs how many elements were counted, which models that older "
+                "versions saved lack. Fit anew, to all groups."
+            )
+
+    def _take(self, groups: Groups) -> None:
+        part: Any = self.members_[0].item_part
+        smoothing = float(self.parameters_["smoothing"])
+        share, n_items = part.log_frequency.double().exp().cpu().numpy(), part.n_items
+        old = share * (self.counted_ + smoothing * n_items) - smoothing
+        count = old.clip(min=0.0) + item_counts(groups, n_items)
+        self.counted_ = float(count.sum())
+        part.log_frequency.copy_(log_shares(count, smoothing=smoothing))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config, tensors = super()._state()
+        return config | {"counted": self.counted_} if hasattr(self, "counted_") else config, tensors
+
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        super()._restore(config, tensors, vocabulary)
+        if "counted" in config:  # older versions had none
+            self.counted_ = float(config["counted"])
 
     def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
         return self._member(MarginalItems(torch.zeros(self.schema_.n_items or 0)))

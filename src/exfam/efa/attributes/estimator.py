@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from exfam.checks import ExfamError, UnknownItemError
+from exfam.checks import ExfamError
 from exfam.efa.attributes.enlarge import enlarged_member, set_new_items
 from exfam.efa.attributes.item_attributes import ItemAttributes, attributes_of_items, new_table
 from exfam.efa.base.choose import add_to_base
 from exfam.efa.explaining import ExplainingEstimator
-from exfam.efa.inputs import data_counts
+from exfam.efa.further import TakesFurtherGroups
 from exfam.efa.networks.based import BasedItems
 from exfam.efa.plan import FitPlan, plan_fit
-from exfam.efa.requests import requests_of
 from exfam.estimator.base import attribute
 from exfam.estimator.record import recorded
+from exfam.groups import Groups
 
 
-class AttributedEstimator(ExplainingEstimator, ABC):
+class AttributedEstimator(TakesFurtherGroups, ExplainingEstimator, ABC):
     """Estimators that know items by their attributes."""
 
     base: str
@@ -135,6 +135,10 @@ class AttributedEstimator(ExplainingEstimator, ABC):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
+        self._take_further(X)
+        return self
+
+    def _check_takes(self) -> None:
         parts: list[Any] = [member.item_part for member in self.members_]
         if not all(isinstance(part, BasedItems) and part.is_alone for part in parts):
             raise ExfamError(
@@ -142,12 +146,9 @@ class AttributedEstimator(ExplainingEstimator, ABC):
                 f"got {self.parameters_['attention']!r}. Fit with attention='none', or fit anew "
                 "to all groups."
             )
-        try:
-            groups = self._inputs(X, unknown="error").groups
-        except UnknownItemError as error:
-            found = str(error).partition(" Choose ")[0]
-            advice = "Fit anew, to all groups, for new items, or add them by with_items first."
-            raise UnknownItemError(f"{found} {advice}") from error
+
+    def _take(self, groups: Groups) -> None:
+        parts: list[Any] = [member.item_part for member in self.members_]
         # Members share a base, unless they were loaded.
         for base in {id(part.base): part.base for part in parts}.values():
             add_to_base(base, groups, support=self.support_, seed=int(self.seed))
@@ -155,13 +156,6 @@ class AttributedEstimator(ExplainingEstimator, ABC):
             self.item_attributes_ = self.item_attributes_.with_groups(groups)
             for member in self.members_:
                 set_new_items(member, self.item_attributes_)
-        requests_of(self).drop()
-        more = data_counts([groups])
-        for name in ("groups", "elements") if hasattr(self, "data_counts_") else ():
-            self.data_counts_[name] += more[name]
-        if getattr(self, "seen_", None) is not None:
-            self.seen_ = self.seen_.with_groups(groups)
-        return self
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
