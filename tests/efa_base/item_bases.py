@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
-from exfam.efa.base.fit_ridge import held_items, ridge_items
+from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.histories import N_FILTERS
 from exfam.efa.base.ridge import RidgeItems
+from exfam.efa.base.sets import held_items
 from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT, TARGET

@@ -6,11 +6,11 @@ import torch
 
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from exfam.efa.base import ridge
-from exfam.efa.base.fit_ridge import held_items, ridge_items
+from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.histories import BACK_OFF, KERNELS, LONGEST, N_FILTERS, kernel_counts
 from exfam.efa.base.ridge import MOST_IN_CONTEXT
-from exfam.efa.base.sets import Sets
+from exfam.efa.base.sets import Sets, held_items
 from exfam.efa.networks.based import present_elements
 from exfam.efa.recommenders import ease
 from exfam.groups import CONTEXT

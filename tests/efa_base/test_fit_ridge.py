@@ -8,8 +8,9 @@ import torch
 
 from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
 from exfam.efa.base import choose, fit_ridge, scoring
-from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
+from exfam.efa.base.fit_ridge import LeftOut, ridge_items
 from exfam.efa.base.ridge_link import ridge_link
+from exfam.efa.base.sets import held_items
 from exfam.groups import CONTEXT
 from exfam.likelihoods.two_part import DIRECTIONS
 from exfam.training.lbfgs import find_minimum

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Int64
 
 from exfam.estimator.schema import AttributeSpec, Schema
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.groups.arrange import take, with_rows
+from exfam.groups.arrange import group_of_elements, take, with_rows
 
 
 def append_blank(groups: Groups, schema: Schema) -> Groups:
@@ -67,7 +67,7 @@ def _by_position(flat: Groups) -> Groups:
     if flat.ordered or flat.position is None or flat.position.ndim > 1:
         return flat
     n_own = int((flat.stop - flat.start).sum())
-    group = np.repeat(np.arange(len(flat)), flat.stop - flat.start)
+    group = group_of_elements(flat)
     rows = np.arange(flat.n_rows)
     rows[:n_own] = np.lexsort((flat.position[:n_own], group))
     return with_rows(flat, rows)

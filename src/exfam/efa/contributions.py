@@ -20,6 +20,7 @@ from exfam.efa.recommend import item_codes
 from exfam.estimator.evaluate import evaluation_batches, item_components, set_to_predict
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
+from exfam.groups.arrange import group_of_elements
 from exfam.likelihoods.two_part import TwoPartModel
 
 NOTHING = "(nothing)"
@@ -120,7 +121,7 @@ def contributions(
         )
     assert groups.item is not None
     code = groups.item if candidate is None else candidate
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group = group_of_elements(groups)
     # Of no groups there are no batches.
     pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
     set_to_predict(members)

@@ -21,6 +21,7 @@ from exfam.efa.value_explanations import ValueExplanation, explain_values, has_b
 from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
+from exfam.groups.arrange import group_of_elements
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions.attention import PositionAttention, own_weights, with_term
 from exfam.positions.metrics import renormalized
@@ -171,7 +172,7 @@ def _sums_of_groups(
     model: TwoPartModel, groups: Groups, vectors: Callable[[Batch], Tensor], *, dim: int
 ) -> Float[np.ndarray, "groups dim"]:
     """The sum over each group's targets of the `vectors` of a batch."""
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group = group_of_elements(groups)
     device = device_of(model)
     out = np.zeros((len(groups), dim), dtype=np.float32)
     with torch.inference_mode():

@@ -14,7 +14,7 @@ from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.estimator.evaluate import log_probs
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.groups import Groups
-from exfam.groups.arrange import sampled_groups, sequential_batches
+from exfam.groups.arrange import group_of_elements, sampled_groups, sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import gain_at, ranks
 from exfam.training.lbfgs import LBFGS
@@ -255,7 +255,7 @@ def _added(members: Sequence[TwoPartModel], validation: Groups) -> tuple[Sums, S
 
 def _sums(with_it: np.ndarray, without: np.ndarray, groups: Groups) -> tuple[Sums, Sums, float]:
     """Differences of nats by group, numbers of targets, and all nats without."""
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group = group_of_elements(groups)
     added = with_it - without
     counts = ~np.isnan(added)
     total = np.bincount(group[counts], weights=added[counts], minlength=len(groups))

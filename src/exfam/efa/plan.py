@@ -228,10 +228,10 @@ def log_frequencies(
 ) -> Float[torch.Tensor, "items"]:
     """Logs of the frequencies of the targets' items, `smoothing` occurrences added to each."""
     check_positive("smoothing", smoothing)
-    return log_shares(item_counts(groups, n_items, weight=weight), smoothing=smoothing)
+    return log_shares(target_counts(groups, n_items, weight=weight), smoothing=smoothing)
 
 
-def item_counts(
+def target_counts(
     groups: Groups, n_items: int, *, weight: Weight = None
 ) -> Float[np.ndarray, "items"]:
     """How often each item is that of a target, by their weights."""

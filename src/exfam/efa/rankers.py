@@ -12,14 +12,14 @@ from exfam.checks import ExfamError
 from exfam.efa.base.fit_linear import FittedLink, draw_targets, fit_linear_link
 from exfam.efa.base.fit_ridge import SEARCH_ITEMS, lowest_strength
 from exfam.efa.base.linear import LinearItems
-from exfam.efa.base.ridge import held_items
+from exfam.efa.base.sets import held_items
 from exfam.efa.declarations import LacksVectors, OnlyIn
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.further import TakesFurtherGroups
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based import BasedItems, NoCorrection
 from exfam.efa.networks.marginals import MarginalItems
-from exfam.efa.plan import FitPlan, item_counts, log_shares
+from exfam.efa.plan import FitPlan, log_shares, target_counts
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
 from exfam.estimator.base import attribute, parameter
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole
@@ -81,11 +81,11 @@ class Popularity(TakesFurtherGroups, ItemRanker):
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items, smoothing = plan.schema.n_items or 0, float(self.smoothing)
-        count = item_counts(plan.train, n_items, weight=plan.weight)
+        count = target_counts(plan.train, n_items, weight=plan.weight)
         self.counted_ = float(count.sum())
         self.members_ = [self._member(MarginalItems(log_shares(count, smoothing=smoothing)))]
 
-    def partial_fit(self, X: Any, y: None = None) -> "Popularity":
+    def partial_fit(self, X: Any, y: None = None) -> GroupEstimator:
         """Count the elements of further groups, as if `fit` had had them too; the items stay.
 
         A model that is not fitted yet is fitted.
@@ -108,7 +108,7 @@ class Popularity(TakesFurtherGroups, ItemRanker):
         smoothing = float(self.parameters_["smoothing"])
         share, n_items = part.log_frequency.double().exp().cpu().numpy(), part.n_items
         old = share * (self.counted_ + smoothing * n_items) - smoothing
-        count = old.clip(min=0.0) + item_counts(groups, n_items)
+        count = old.clip(min=0.0) + target_counts(groups, n_items)
         self.counted_ = float(count.sum())
         part.log_frequency.copy_(log_shares(count, smoothing=smoothing))
 

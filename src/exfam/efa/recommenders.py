@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, check_choice, check_positive
+from exfam.efa.base.sets import held_items, indicator
 from exfam.groups import Groups
 from exfam.scores.metrics import ranks
 
@@ -159,20 +160,7 @@ def _held(groups: Groups) -> scipy.sparse.csr_array:
     """Groups x items: 1 where a group holds an item."""
     if groups.item is None:
         raise DataError("`groups` must have items, got none. Name the item column.")
-    element = groups.elements()
-    item = groups.item[element]
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    is_known = item >= 0
-    return _indicator(group[is_known], item[is_known], (len(groups), groups.n_items))
-
-
-def _indicator(
-    row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
-) -> scipy.sparse.csr_array:
-    """1 at every pair of row and column, however often it is named."""
-    array = scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
-    array.data[:] = 1.0
-    return array
+    return held_items(groups, groups.n_items)
 
 
 def _slices(groups: Groups, *, most: int) -> Iterator[Groups]:
@@ -199,5 +187,5 @@ def _contexts(
     sees = position < position[:, None] if direction == "causal" else position != position[:, None]
     group, at, seen = np.nonzero(target[:, :, None] & sees & (item >= 0)[:, None, :])
     row = np.cumsum(target.ravel()).reshape(target.shape)[group, at] - 1
-    present = _indicator(row, item[group, seen], (int(target.sum()), n_items))
+    present = indicator(row, item[group, seen], (int(target.sum()), n_items), dtype=np.float64)
     return present, item[target]

@@ -12,6 +12,7 @@ from exfam.estimator.evaluate import item_probabilities, value_parameters
 from exfam.estimator.schema import Schema
 from exfam.families.mixtures import Mixture
 from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.groups.arrange import group_of_elements
 from exfam.likelihoods.two_part import TwoPartModel
 
 
@@ -68,7 +69,7 @@ def fill_in(
         no_value[: len(own)] = ~groups.observed[own]
     # Rounds, each with at most one row of a group, in order of position.
     rows = np.flatnonzero(no_item | no_value)
-    group = np.repeat(np.arange(len(current)), current.stop - current.start)[rows]
+    group = group_of_elements(current)[rows]
     turn = np.arange(len(rows)) - np.searchsorted(group, group, side="left")
     rounds = [rows[turn == number] for number in range(int(turn.max(initial=-1)) + 1)]
     for _ in range(int(sweeps) + 1):

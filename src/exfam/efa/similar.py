@@ -32,6 +32,7 @@ from exfam.efa.recommend import item_codes, item_lifts
 from exfam.efa.related import MANY_ITEMS
 from exfam.efa.requests import requests_of
 from exfam.groups import Groups
+from exfam.groups.arrange import group_of_elements
 
 # Cosines that are held at a time.
 _AT_ONCE = 4_000_000
@@ -237,7 +238,7 @@ def _means(groups: Groups, items_of: Directions) -> Vectors:
         raise ExfamError("`X` must have items for similar groups, got none. Name the item column.")
     item = groups.item[groups.elements()].astype(np.int64)
     item = np.where(item < 0, -1, items_of.rows_of(item))
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group = group_of_elements(groups)
     known = item >= 0
     pairs = (np.ones(int(known.sum()), dtype=np.float32), (group[known], item[known]))
     held = scipy.sparse.csr_array(pairs, shape=(len(groups), items_of.vectors.shape[0]))

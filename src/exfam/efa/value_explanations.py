@@ -19,6 +19,7 @@ from exfam.efa.values.working_scale import WorkingScale
 from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict
 from exfam.families import Family, Scaled
 from exfam.groups import Batch, Groups
+from exfam.groups.arrange import group_of_elements
 from exfam.likelihoods.two_part import TwoPartModel
 
 Numbers = Float64[np.ndarray, "elements"]
@@ -139,7 +140,7 @@ def explain_values(
     number[elements] = np.arange(len(elements))
     work = _Work(members, str(chosen), number, index_of(vocabulary, "item"))
     group = np.zeros(groups.n_rows, dtype=np.int64)
-    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group[groups.elements()] = group_of_elements(groups)
     some = groups[np.unique(group[elements])]
     set_to_predict(members)
     with torch.inference_mode():

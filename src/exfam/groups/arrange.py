@@ -323,6 +323,11 @@ def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.
     yield from np.split(order, batch_cuts(lengths[order], max_tokens)) if len(order) else ()
 
 
+def group_of_elements(groups: Groups) -> Int64[np.ndarray, "own"]:
+    """The number of the group of each own element."""
+    return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+
+
 def sampled_groups(groups: Groups, most: int, rng: np.random.Generator) -> Groups:
     """Random groups, in order, as many as reach `most` elements together; all if none do."""
     order = rng.permutation(len(groups))

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 
 from exfam.checks import DataError, ExfamError, ExfamWarning, check_inside, check_seed, check_whole
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.groups.arrange import keep_rows
+from exfam.groups.arrange import group_of_elements, keep_rows
 from exfam.scores.metrics import Estimate, gain_at, mean_over_groups
 
 _DEFAULT_SHARE = 0.2
@@ -148,11 +148,6 @@ def _drawn(
     drawn = np.zeros(flat.n_rows, dtype=bool)
     drawn[in_random_order[nth < number[group]]] = True
     return drawn
-
-
-def group_of_elements(groups: Groups) -> Int64[np.ndarray, "own"]:
-    """The number of the group of each own element."""
-    return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
 
 
 def _is_target(groups: Groups) -> Bool[np.ndarray, "rows"]:

@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.columns.results import TabularResult
 from exfam.groups import CONTEXT, Groups
-from exfam.groups.arrange import keep_rows
+from exfam.groups.arrange import group_of_elements, keep_rows
 from exfam.scores.metrics import Estimate, Interval, mean_over_groups, paired_bootstrap
-from exfam.scores.ranking import choose_hidden, group_of_elements, hidden_apart
+from exfam.scores.ranking import choose_hidden, hidden_apart
 
 PROTOCOLS = ("last", "some")
 PerGroup = Float[np.ndarray, "groups"]

@@ -12,11 +12,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog.listed import ContextItems
-from exfam.efa.base.ridge import RidgeItems, held_items, precision_dtype
+from exfam.efa.base.ridge import RidgeItems, precision_dtype
 from exfam.efa.base.ridge_link import LinkInputs, RidgeNumbers, chance_of, curve_of, log_of
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.base.sets import held_items
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.groups.arrange import sampled_groups, sequential_batches
+from exfam.groups.arrange import group_of_elements, sampled_groups, sequential_batches
 
 # Items that are regressed on each other, the most frequent ones of a larger catalog.
 MOST_COVERED = 5_000
@@ -174,7 +175,7 @@ class LeftOut:
         target = random.choice(element[is_target], min(most, int(is_target.sum())), replace=False)
         role = np.full(groups.n_rows, CONTEXT, dtype=np.int8)
         role[target] = TARGET
-        group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+        group = group_of_elements(groups)
         holds = np.unique(group[role[element] == TARGET])
         weight = _weights(count, item[target], most=n_chosen, random=random)
         chosen = np.flatnonzero(weight)

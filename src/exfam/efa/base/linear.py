@@ -18,7 +18,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.efa.base.ridge_link import LinkInputs, chance_of
-from exfam.efa.base.sets import Where, groups_of
+from exfam.efa.base.sets import Where, groups_of, indicator
 from exfam.groups import Batch
 
 # Sizes of contexts differ up to this, and their logs are counted from that of 4 or 5 items.
@@ -131,10 +131,10 @@ class LinearItems(nn.Module):
         if self.direction == "causal":
             sees = np.arange(item.shape[1]) < position[:, None]
             entry, seen = np.nonzero(sees & (item[row] >= 0))
-            held = _indicator(entry, item[row[entry], seen], (len(row), self.n_items))
+            held = indicator(entry, item[row[entry], seen], (len(row), self.n_items))
             return _product(held, weights, columns), np.diff(held.indptr)
         group, at = np.nonzero(item >= 0)
-        held = _indicator(group, item[group, at], shape)
+        held = indicator(group, item[group, at], shape)
         own = item[row, position]
         times = (item[row] == own[:, None]).sum(1)
         lacks = np.flatnonzero((own >= 0) & (times == 1))
@@ -172,17 +172,6 @@ def _known_items(batch: Batch) -> Int64[np.ndarray, "groups length"]:
     """Codes of what is present, else -1."""
     assert batch.item is not None
     return torch.where(batch.present, batch.item.long(), -1).cpu().numpy()
-
-
-def _indicator(
-    row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
-) -> scipy.sparse.csr_array:
-    """1 at every pair of row and column, however often it is named."""
-    ones = np.ones(len(row), dtype=np.float32)
-    held = scipy.sparse.csr_array((ones, (row, column)), shape=shape)
-    held.sum_duplicates()
-    held.data[:] = 1.0
-    return held
 
 
 def _as_slice(columns: Int64[np.ndarray, "chosen"]) -> Any:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -32,7 +31,7 @@ from exfam.efa.base.ridge_link import (
     add_scores,
     ridge_link,
 )
-from exfam.efa.base.sets import Sets, Where, groups_of
+from exfam.efa.base.sets import Sets, Where, groups_of, held_items
 from exfam.groups import Batch, Groups
 
 # Sizes of contexts differ up to this, and their logs are counted from that of 4 or 5 items.
@@ -52,20 +51,6 @@ Columns = Int64[Tensor, "columns"]
 def precision_dtype(n_covered: int) -> torch.dtype:
     """What a precision is computed in: of many items, single precision."""
     return torch.float64 if n_covered < 1_000 else torch.float32
-
-
-def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
-    """Groups x items: 1 where a group has an item, context elements included."""
-    assert groups.item is not None
-    item = groups.item[groups.elements()]
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    known = item >= 0
-    shape = (len(groups), n_items)
-    pairs = (np.ones(int(known.sum())), (group[known], item[known]))
-    held = scipy.sparse.csr_array(pairs, shape=shape)
-    held.sum_duplicates()
-    held.data[:] = 1.0
-    return held
 
 
 class RidgeItems(nn.Module):

@@ -1,16 +1,38 @@
-"""Padded groups as sets: the distinct items of each, and what each element's context lacks."""
+"""Groups as sets: the distinct items of each, and what each element's context lacks."""
 
 from dataclasses import dataclass
 
+import numpy as np
+import scipy.sparse
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from exfam.groups import Batch
+from exfam.groups import Batch, Groups
+from exfam.groups.arrange import group_of_elements
 
 Index = Int64[Tensor, "rows"]
 Where = tuple[Index, Index]
+Codes = Int[np.ndarray, "pairs"]
+
+
+def indicator(
+    row: Codes, column: Codes, shape: tuple[int, int], *, dtype: type = np.float32
+) -> scipy.sparse.csr_array:
+    """1 at every pair of row and column, however often it is named."""
+    held = scipy.sparse.csr_array((np.ones(len(row), dtype=dtype), (row, column)), shape=shape)
+    held.sum_duplicates()
+    held.data[:] = 1.0
+    return held
+
+
+def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
+    """Groups x items: 1 where a group has an item, context elements included."""
+    assert groups.item is not None
+    item, group = groups.item[groups.elements()], group_of_elements(groups)
+    known, shape = item >= 0, (len(groups), n_items)
+    return indicator(group[known], item[known], shape, dtype=np.float64)
 
 
 _OF_ELEMENTS = ("item", "position", "present", "target", "observed", "element", "steps_back")

@@ -44,6 +44,7 @@ from exfam.efa.base.histories import (
 )
 from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
+from exfam.groups.arrange import group_of_elements
 
 
 class TransitionItems(nn.Module):
@@ -95,7 +96,7 @@ class TransitionItems(nn.Module):
         assert groups.item is not None
         element = groups.elements()
         item = groups.item[element].astype(np.int64)
-        group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+        group = group_of_elements(groups)
         n, old = self.n_items, list(self._counts())
         count = np.bincount(item[item >= 0], minlength=n)
         self.count += torch.from_numpy(count).to(self.count)
