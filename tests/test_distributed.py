@@ -1,10 +1,13 @@
-"""Fits of the toy model by three ranks, which torchrun starts: this file is also what they run.
+"""Fits of the toy model by three ranks, which torchrun's agent starts: this file is what they run.
 
-torchrun --nproc-per-node 3 --max-restarts 3 test_distributed.py FOLDER PLAN
+python test_distributed.py FOLDER PLAN
 
-The last fit is killed twice, whereupon torchrun starts all ranks again: then they do it alone.
+is `torchrun --nproc-per-node 3 --max-restarts 3` of it, but that ranks are forked from a process
+that has imported all they need. The last fit is killed twice, whereupon all ranks start again: then
+they do it alone.
 """
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,9 +16,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from torch.testing import assert_close
 
-import exfam
+from exfam import EFA, load
 from exfam.checks import CheckpointError, ExfamError
 from exfam.reading.prepared import open_prepared, prepare
 from exfam.training import rows
@@ -31,8 +35,7 @@ from toy_fit import (
     without_times,
 )
 
-RANK, N_RANKS = int(os.environ.get("RANK", 0)), 3
-RESTARTS = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+N_RANKS = 3
 ROWS = {"n_rows": 20_000, "dropout": 0.0}
 ESTIMATOR = {"embed_dim": 8, "n_layers": 1, "dropout": 0.0, "max_epochs": 2, "batch_tokens": 60}
 
@@ -43,6 +46,8 @@ class Fits:
     def __init__(self, folder):
         self.folder = folder
         self.data = opened_toys(folder)
+        self.rank = int(os.environ["RANK"])
+        self.restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
     def fit(self, name, *, stop=None, rank=1, step=8, model=None, **options):
         """A fit, with a signal to a rank before a step; all make one before, to learn the rates."""
@@ -52,7 +57,7 @@ class Fits:
             return squares(model, batch)
 
         model = ToyModel() if model is None else model
-        objective = counting(at=step, act=act) if stop and rank == RANK else squares
+        objective = counting(at=step, act=act) if stop and rank == self.rank else squares
         _, history = toy_fit(model, objective=objective, **{**self.data, **options})
         self.write(name, model, history)
 
@@ -61,7 +66,7 @@ class Fits:
         torch.save((model.state_dict(), without_times(history), seconds), self.path(name))
 
     def path(self, name):
-        return self.folder / f"{name}.{RANK}"
+        return self.folder / f"{name}.{self.rank}"
 
     def kept(self, name):
         return Checkpoint(self.folder / f"checkpoint-{name}", seconds=0.0)
@@ -78,16 +83,16 @@ class Fits:
         """Rank 1 is killed in its second epoch, then rank 2 soon after; then the fit ends."""
         options = {"checkpoint": self.kept("killed")}
         for restarts, step in enumerate((8, 2)):
-            if restarts == RESTARTS:
+            if restarts == self.restarts:
                 self.fit("killed", stop=signal.SIGKILL, rank=1 + restarts, step=step, **options)
         model, objective = ToyModel(), counting()
         _, history = toy_fit(model, objective=objective, **self.data, **options)
         self.write("revived", model, history)
-        torch.save((RESTARTS, sum(objective.calls)), self.path("restarts"))
+        torch.save((self.restarts, sum(objective.calls)), self.path("restarts"))
 
     def estimator(self):
         """From a prepared folder to a saved model, as a user's script."""
-        efa = exfam.EFA(**ESTIMATOR)
+        efa = EFA(**ESTIMATOR)
         efa.fit(self.folder / "train", validation=self.folder / "validation")
         self.write("estimator", efa.members_[0], efa.history_)
         efa.save(self.folder / "model")
@@ -104,9 +109,9 @@ class Fits:
         """Every rank hears what no rank may do."""
         messages = []
         for options in (
-            {"model": ToyModel(seed=RANK)},
-            {"train": self.data["train"][: 30 + RANK]},
-            {"settings": toy_settings(seed=RANK)},
+            {"model": ToyModel(seed=self.rank)},
+            {"train": self.data["train"][: 30 + self.rank]},
+            {"settings": toy_settings(seed=self.rank)},
             {"settings": toy_settings(batch_size=1)},
             {"settings": toy_settings(device="cuda")},
         ):
@@ -138,12 +143,37 @@ def weighed(send, sizes):
     return weigh
 
 
-def torchrun(folder, *plan):
-    """Ranks on this machine: exit status and what they printed."""
+def run_rank(folder, *plan):
+    """What each rank does, when it is started again the last fit alone."""
+    torch.set_num_threads(1)
+    fits = Fits(Path(folder))
+    for step in plan[-1:] if fits.restarts else plan:
+        getattr(fits, step)()
+
+
+def start_ranks(folder, *plan):
+    """As torchrun does, on this machine."""
+    multiprocessing.set_forkserver_preload([Path(__file__).stem])
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=N_RANKS,
+        max_restarts=3,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        start_method="forkserver",
+    )
+    elastic_launch(config, run_rank)(folder, *plan)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the ranks left behind: fits, the last of which was killed and went on."""
+    folder = tmp_path_factory.mktemp("ranks")
+    prepared_toys(folder)
+    plan = "dropout", "interrupted", "estimator", "refusals", "rows", "killed"
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(N_RANKS)]
-        + ["--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-        + [__file__, str(folder), *plan],
+        [sys.executable, __file__, str(folder), *plan],
         capture_output=True,
         text=True,
         timeout=300,
@@ -154,17 +184,7 @@ def torchrun(folder, *plan):
             "PYTHONWARNINGS": "error",
         },
     )
-    return done.returncode, done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What the ranks left behind: fits, the last of which was killed and went on."""
-    folder = tmp_path_factory.mktemp("ranks")
-    prepared_toys(folder)
-    plan = "dropout", "interrupted", "estimator", "refusals", "rows", "killed"
-    status, text = torchrun(folder, *plan)
-    assert status == 0, text
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
@@ -215,7 +235,7 @@ def test_a_checkpoint_of_another_number_of_ranks_is_refused(folder):
 
 
 def test_ranks_train_the_estimator_that_one_process_trains_and_one_saves_it(folder):
-    alone = exfam.EFA(**ESTIMATOR, progress=False)
+    alone = EFA(**ESTIMATOR, progress=False)
     alone.fit(folder / "train", validation=folder / "validation")
     tensors, (columns, stopped), _ = left(folder, "estimator")
     expected, expected_stopped = without_times(alone.history_)
@@ -224,7 +244,7 @@ def test_ranks_train_the_estimator_that_one_process_trains_and_one_saves_it(fold
         assert column == pytest.approx(expected[name], rel=1e-5), name
     # A step of AdamW is as large for a slope that is all rounding.
     assert_close(tensors, dict(alone.members_[0].state_dict()), rtol=1e-5, atol=1e-4)
-    saved = exfam.load(folder / "model")
+    saved = load(folder / "model")
     assert saved.score(folder / "train") == pytest.approx(alone.score(folder / "train"), rel=1e-5)
 
 
@@ -258,7 +278,5 @@ def test_what_no_rank_may_do_is_known_to_all(folder, rank):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    fits = Fits(Path(sys.argv[1]))
-    for step in sys.argv[-1:] if RESTARTS else sys.argv[2:]:
-        getattr(fits, step)()
+    # Whoever starts ranks by other means than this file's names each in its environment.
+    (run_rank if "RANK" in os.environ else start_ranks)(*sys.argv[1:])

@@ -125,8 +125,9 @@ def test_quantile_is_the_first_value_whose_cdf_reaches_p(case):
 @both_floats
 def test_samples_follow_the_distribution_and_are_seeded(case, dtype):
     eta = case.eta.to(dtype).expand(20_000, -1, -1)
-    drawn, same, other = (case.sample(eta, generator=generator(seed)) for seed in (0, 0, 1))
-    assert torch.equal(drawn, same) and not torch.equal(drawn, other)
+    few, same, other = (case.sample(eta[:20], generator=generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(few, same) and not torch.equal(few, other)
+    drawn = case.sample(eta, generator=generator(0))
     assert drawn.dtype == dtype and drawn.shape == (20_000, 7)
     assert case.in_support(drawn).all() and drawn.unique().numel() > 1
     if case.family.has_mean:
@@ -236,20 +237,21 @@ def initial(case, value):
 
 @every
 def test_initial_eta_fits_the_sample_and_takes_odd_ones(case):
-    value = case.sample(case.eta[1].expand(5000, -1), generator=generator())
+    value = case.sample(case.eta[1].expand(2000, -1), generator=generator())
     fitted = initial(case, value).requires_grad_()
     assert fitted.shape == case.eta[1].shape and fitted.dtype == value.dtype
-    nats = case.log_prob(value, fitted.expand(5000, -1)).mean()
+    nats = case.log_prob(value, fitted.expand(2000, -1)).mean()
     (gradient,) = torch.autograd.grad(nats, fitted)
     by_moments = isinstance(case.inner, NegativeBinomial)
     assert gradient.abs().max() < (0.05 if by_moments else 1e-5)
     if not isinstance(case.inner, OTHER_MEANS):
         close(case.mean(fitted.detach()), value.mean(), 1e-6)
     value = case.values[:1].float()
-    assert initial(case, value).isfinite().all()
+    of_one = initial(case, value)
+    assert of_one.isfinite().all()
     if case.item is None:
         with_nan = torch.cat([value, torch.tensor([torch.nan])])
-        assert torch.equal(initial(case, with_nan), initial(case, value))
+        assert torch.equal(initial(case, with_nan), of_one)
     whole = torch.tensor([int(max(case.low, 0)) + 1] * 3)
     if case.in_support(whole).all():
         assert initial(case, whole).dtype == torch.get_default_dtype()

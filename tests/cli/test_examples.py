@@ -1,6 +1,7 @@
 """The examples that the helps show, one after the other, as a new user would try them."""
 
 import shlex
+from itertools import islice
 
 import pytest
 
@@ -10,6 +11,7 @@ from exfam import cli
 from exfam.checks import ExfamError
 from exfam.cli.commands import commands, form_of, split_command
 from exfam.cli.configs import read_config
+from exfam.explorer.exported.written import questions_of
 from house.sources import ROOT
 
 FIRST = ("fit", "fit words", "prepare")
@@ -52,6 +54,8 @@ def test_an_example_works(name, line, folder, monkeypatch, capfd):
     # These run for minutes, or until they are interrupted, and have tests of their own.
     monkeypatch.setattr("exfam.explorer.serve.Explorer.wait", lambda page: page.stop())
     monkeypatch.setattr("webbrowser.open", lambda address: None)
+    few = lambda view: islice(questions_of(view), 20)  # noqa: E731
+    monkeypatch.setattr("exfam.explorer.exported.page.questions_of", few)
     monkeypatch.setattr("exfam.cli.demonstration.run", lambda **_: print("ran"))
     monkeypatch.setattr("exfam_studies.common.harness.reproduce", lambda *_, **__: print("ran"))
     program, *rest = shlex.split(line)
