@@ -17,7 +17,7 @@ from exfam.tables.base.linear_heads import (
     _Objective,
     fit_head,
 )
-from exfam.tables.base.pool import SHARES, pool_labels, pool_numbers
+from exfam.tables.base.pool import SHARES, disagreement, pool_labels, pool_numbers, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.response import Unit
 from exfam.tables.base.views import learn_fill
@@ -161,6 +161,20 @@ def test_pools_of_numbers_know_their_scale_and_tails():
         zero = [np.zeros(3000)] * len(SHARES)
         pool = pool_numbers([members] * len(SHARES), zero, location + 0.5 * draw, np.ones(3000))
         assert (pool.df < 4) == heavier and pool.weights[0, 1] > 0.9
+
+
+def test_pools_of_numbers_are_wider_where_members_disagree():
+    random = RANDOM(5)
+    apart = np.where(np.arange(3000) < 2000, 0.0, 3.0)
+    members = np.stack([np.zeros(3000), -apart, apart])
+    y = (0.1 + apart) * random.normal(size=3000)
+    zero = [np.zeros(3000)] * len(SHARES)
+    pool = pool_numbers([members] * len(SHARES), zero, y, np.ones(3000))
+    inside, outside = (
+        np.exp(widened(pool.scale[:1], zero[0], disagreement([members]), far)) for far in (0.0, 9.0)
+    )
+    assert 0.05 < inside[0] < 0.2 and 2 < inside[-1] < 4
+    assert outside[0] == inside[0] and outside[-1] > 2 * inside[-1]
 
 
 @pytest.mark.parametrize("scale", ["identity", "log", "root"])

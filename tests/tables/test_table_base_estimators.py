@@ -276,6 +276,15 @@ def test_what_needs_attention_says_so(method):
         getattr(model, method)(*([] if method == "column_similarities" else [NEW]))
 
 
+def test_numbers_far_outside_of_training_are_less_certain():
+    random = np.random.default_rng(1)
+    x = random.uniform(-1, 1, size=(300, 2))
+    y = np.sin(3 * x[:, 0]) + 0.1 * random.normal(size=300)
+    model = MaskedTableRegressor(progress=False, fast=True).fit(x, y)
+    low, high = model.predict_dist(np.array([[0.9, 0.0], [4.0, 0.0]])).interval(0.9)
+    assert (high - low)[1] > 1.3 * (high - low)[0]
+
+
 def test_rows_in_order_are_held_out_in_stretches():
     """With a drift that no column shows, a model that expects one is less sure, and better."""
     random = np.random.default_rng(0)

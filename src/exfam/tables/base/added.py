@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from scipy.special import log_softmax
 
 from exfam.estimator.gain import Gain, gain_of_sums
-from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
+from exfam.tables.base.pool import Pool, disagreement, pool_labels, pool_numbers, widened
 from exfam.tables.base.response import Unit
 
 _LINEAR = ("constant", "linear", "products", "ordered")
@@ -87,7 +87,7 @@ def _number_nats(
     *,
     unit: Unit,
 ) -> Float64[np.ndarray, "rows"]:
-    scale = pool.scale[0, 0] + pool.scale[0, 1] * log_scale
+    scale = widened(pool.scale[:1], log_scale, disagreement([location]))
     eta = unit.eta(pool.weights[0] @ location, scale, pool.df)
     return -unit.family.log_prob(torch.from_numpy(y), torch.from_numpy(eta)).numpy()
 

@@ -222,6 +222,21 @@ class TableCode:
             parts += [own, code.steps(own[:, 0]), missing[:, k : k + 1]]
         return np.hstack(parts)
 
+    def outside(
+        self,
+        filled: Float64[np.ndarray, "rows numbers"],
+        missing: Bool[np.ndarray, "rows columns"],
+    ) -> Float64[np.ndarray, "rows"]:
+        """How far the numbers of each row lie beyond those of training, the sum over columns."""
+        beyond, first = np.zeros(len(filled)), 0
+        for k, code in enumerate(self.codes):
+            own = filled[:, first]
+            first += code.n_numbers
+            if code.edges is not None and len(code.edges):
+                excess = np.maximum(code.edges[0] - own, own - code.edges[-1])
+                beyond += np.where(missing[:, k], 0.0, np.maximum(excess, 0.0))
+        return beyond
+
     def for_trees(
         self,
         filled: Float64[np.ndarray, "rows numbers"],

@@ -20,26 +20,53 @@ _STEPS = 60
 # Lighter tails gain .01 nats where new rows are like those of training, and lose several where
 # they are not.
 DEGREES = (3.0, 4.0)
+# What members' disagreement adds to the scale of rows far outside of those of training, of which
+# held rows say nothing.
+_OUTSIDE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
     """Weights of members at each of SHARES; they sum to 1 times the temperature.
 
-    `scale`: of numbers, an added log scale and the factor of the network's own; `df`: of theirs
+    `scale`: of numbers, an added log scale, the factor of the network's own, and how much members'
+        disagreement widens it; `df`: of theirs
     """
 
     weights: Float64[np.ndarray, "shares members"]
-    scale: Float64[np.ndarray, "shares 2"]
+    scale: Float64[np.ndarray, "shares 3"]
     df: float = 4.0
 
     def at(
         self, share: Float64[np.ndarray, "rows"]
-    ) -> tuple[Float64[np.ndarray, "rows members"], Float64[np.ndarray, "rows 2"]]:
+    ) -> tuple[Float64[np.ndarray, "rows members"], Float64[np.ndarray, "rows 3"]]:
         """Weights and scales of rows with these shares of missing cells."""
         both = np.hstack([self.weights, self.scale])
         at = np.stack([np.interp(share, SHARES, column) for column in both.T], axis=1)
         return at[:, : self.weights.shape[1]], at[:, self.weights.shape[1] :]
+
+
+def widened(
+    scales: Float64[np.ndarray, "#rows 3"],
+    log_scale: Float64[np.ndarray, "rows"],
+    variance: Float64[np.ndarray, "rows"],
+    outside: float | Float64[np.ndarray, "rows"] = 0.0,
+) -> Float64[np.ndarray, "rows"]:
+    """The log scale of a pool of numbers, with the variance of members' locations added.
+
+    `outside`: of training rows, by `View.outside`; there members' disagreement counts more
+    """
+    added, factor, share = scales.T
+    share = share**2 + (_OUTSIDE * outside / (1 + outside)) ** 2
+    wider: np.ndarray = 0.5 * np.log(np.exp(2 * (added + factor * log_scale)) + share * variance)
+    return wider
+
+
+def disagreement(
+    locations: Sequence[Float64[np.ndarray, "members rows"]],
+) -> Float64[np.ndarray, "rows"]:
+    """The variance of the locations of all members, of each fold, but the constant ones."""
+    return np.concatenate([own[1:] for own in locations]).var(0)
 
 
 def pool_labels(
@@ -61,7 +88,7 @@ def pool_labels(
 
         free = minimized(nats, torch.zeros(len(outputs) + 1, dtype=torch.float64))
         weights.append((_shares(free[:-1]) * free[-1].exp()).numpy())
-    return Pool(np.stack(weights), np.zeros((len(weights), 2)))
+    return Pool(np.stack(weights), np.zeros((len(weights), 3)))
 
 
 def pool_numbers(
@@ -88,18 +115,23 @@ def _of_numbers(
     for k, at_share in enumerate(locations):
         location = torch.from_numpy(np.asarray(at_share))
         log_scale = torch.from_numpy(np.asarray(log_scales[k]))
-        n_members = len(location)
-        nats = _number_nats(location, log_scale, value, share, df=df)
-        start = torch.zeros(n_members + 2, dtype=torch.float64)
-        free = minimized(nats, start)
-        weights.append(_shares(free[:n_members]).numpy())
-        scales.append([float(free[-2]), float(1 + free[-1])])
+        variance = torch.from_numpy(disagreement([at_share]))
+        nats = _number_nats(location, log_scale, variance, value, share, df=df)
+        free = minimized(nats, torch.zeros(len(location) + 3, dtype=torch.float64))
+        weights.append(_shares(free[:-3]).numpy())
+        scales.append([float(free[-3]), float(1 + free[-2]), float(free[-1].exp())])
         total += float(nats(free)) if k == 0 else 0.0
     return Pool(np.stack(weights), np.array(scales), df), total
 
 
 def _number_nats(
-    location: Tensor, log_scale: Tensor, value: Tensor, share: Tensor, *, df: float
+    location: Tensor,
+    log_scale: Tensor,
+    variance: Tensor,
+    value: Tensor,
+    share: Tensor,
+    *,
+    df: float,
 ) -> Callable[[Tensor], Tensor]:
     constant = (
         torch.lgamma(torch.tensor(df / 2))
@@ -108,12 +140,15 @@ def _number_nats(
     )
 
     def nats(free: Tensor) -> Tensor:
-        mixed = _shares(free[:-2]) @ location
-        scale = free[-2] + (1 + free[-1]) * log_scale
+        mixed = _shares(free[:-3]) @ location
+        added, factor, spread = free[-3:]
+        scale = (
+            (2 * (added + (1 + factor) * log_scale)).exp() + (2 * spread).exp() * variance
+        ).log() / 2
         z = (value - mixed) * (-scale).exp()
         own = (df + 1) / 2 * torch.log1p(z.square() / df) + scale + constant
         shrinkage = _ROWS_OF_SHRINKAGE / len(value)
-        return (share * own).sum() + shrinkage * (free[:-2].square().sum() + free[-1].square())
+        return (share * own).sum() + shrinkage * (free.square().sum() - added.square())
 
     return nats
 

@@ -20,7 +20,7 @@ from exfam.families import (
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead, OrderedHead
-from exfam.tables.base.pool import Pool
+from exfam.tables.base.pool import Pool, disagreement, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
 from exfam.tables.base.views import GaussianFill, View, view_of
@@ -163,7 +163,8 @@ class ResponseModel:
         pairs = [number_outputs(fold, view) for fold in self.folds]
         location = np.mean([np.einsum("rm,mr->r", weights, own) for own, _ in pairs], axis=0)
         log_scale = np.mean([own for _, own in pairs], axis=0)
-        log_scale = scales[:, 0] + scales[:, 1] * log_scale
+        variance = disagreement([own for own, _ in pairs])
+        log_scale = widened(scales, log_scale, variance, view.outside)
         return self.unit.eta(location, log_scale, self.pool.df)
 
 

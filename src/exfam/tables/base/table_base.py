@@ -110,8 +110,10 @@ def response_from_state(
             for name, member in own.items()
         }
         folds.append(FoldMembers(**members))
-    pool = Pool(arrays["pool.weights"], arrays["pool.scale"], float(config["df"]))
-    unit, gain = Unit(**config["unit"]), config.get("gain")  # older folders have none
+    scale = arrays["pool.scale"]  # older folders have no third number, and no gain
+    scale = np.pad(scale, ((0, 0), (0, 3 - scale.shape[1])))
+    pool = Pool(arrays["pool.weights"], scale, float(config["df"]))
+    unit, gain = Unit(**config["unit"]), config.get("gain")
     gain = None if gain is None else Gain(**gain)
     return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain)
 

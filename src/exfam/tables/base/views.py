@@ -1,6 +1,6 @@
 """Rows as members see them, missing numbers filled in, and with fewer and fewer cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -99,22 +99,23 @@ def _positive(correlation: np.ndarray, *, least: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows as members see them: features of linear predictors, and numbers for trees."""
+    """Rows as members see them: features of linear predictors, and numbers for trees.
+
+    `outside`: how far numbers lie beyond those of training, in their units
+    """
 
     features: Float64[np.ndarray, "rows features"]
     for_trees: Float64[np.ndarray, "rows columns_and_count"]
     share_missing: Float64[np.ndarray, "rows"]
+    outside: Float64[np.ndarray, "rows"]
 
     def __getitem__(self, rows: np.ndarray) -> "View":
-        return View(self.features[rows], self.for_trees[rows], self.share_missing[rows])
+        return View(*(part[rows] for part in vars(self).values()))
 
     def widened(self, numbers: Float64[np.ndarray, "rows more"]) -> "View":
         """With more numbers, after the features and after the numbers for trees."""
-        return View(
-            np.hstack([self.features, numbers]),
-            np.hstack([self.for_trees, numbers]),
-            self.share_missing,
-        )
+        features, for_trees = (np.hstack([own, numbers]) for own in (self.features, self.for_trees))
+        return replace(self, features=features, for_trees=for_trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,8 @@ def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
     missing = code.missing(cells)
     filled = fill(code.numbers(cells))
     share = missing.mean(1) if missing.shape[1] else np.zeros(len(cells))
-    return View(code.features(filled, missing), code.for_trees(filled, cells), share)
+    features, for_trees = code.features(filled, missing), code.for_trees(filled, cells)
+    return View(features, for_trees, share, code.outside(filled, missing))
 
 
 def training_views(
