@@ -21,9 +21,9 @@ from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent
 from exfam.estimator.schema import Schema
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
-from exfam.training.batching import epoch_batches
+from exfam.training.batching import Weighted, epoch_batches
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import TorchEngine, Weighted
+from exfam.training.torch_engine import TorchEngine
 
 N_ITEMS, MEAN_LOG, SPREAD, LONGEST = 200, 2.2, 1.0, 300
 N_GROUPS = 20_000

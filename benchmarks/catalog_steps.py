@@ -63,7 +63,7 @@ def measure(model: str, n_items: int) -> dict[str, float]:
     """One fit, which may be that of one of two ranks."""
     import exfam
     from exfam.training.ranks import is_main_rank
-    from exfam.training.steps import TorchEngine
+    from exfam.training.torch_engine import TorchEngine
 
     seconds: list[float] = []
     sent: list[list[int]] = [[]]

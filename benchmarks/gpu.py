@@ -24,7 +24,7 @@ from rich.table import Table
 
 from exfam import EFA
 from exfam.groups import Groups
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 
 LENGTHS, CATALOGS, PRECISIONS = (200, 2000), (10_000, 1_000_000), ("float32", "bfloat16")
 TOKENS, LEFT_OUT, N_SAMPLED, DIM, LAYERS = 65_536, 10, 1000, 128, 2

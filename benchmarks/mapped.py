@@ -76,7 +76,7 @@ exfam.prepare(*sys.argv[1:3], **names, **options)
 # Ctrl-C after so many steps, as somebody would press it.
 FIT = """
 import signal, sys, torch, exfam
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells take from what runs behind
 n_steps, step = 0, TorchEngine.step

@@ -18,7 +18,6 @@ from exfam.encodings import (
     Sinusoidal,
     build_encoding,
     pair_scores,
-    share_positions,
 )
 from model_cases import generator
 from networks import HEAD_DIM, HEADS, random_encoding
@@ -165,18 +164,6 @@ def test_attenuation_is_the_papers_softmax_in_every_form():
     assert not list(AttenuatedTable(5, learned=False).parameters())
     whole, real = (Attenuated(w=w).log_weights(position, position) for w in (2**64, 2.0**64))
     torch.testing.assert_close(whole, real)
-
-
-def test_groups_that_count_alike_share_one_row_of_positions():
-    present = torch.tensor([[True, True, False], [True, True, True]])
-    shared = share_positions(torch.tensor([[3, 4, 0], [3, 4, 9]]), present)
-    assert shared.stride(0) == 0 and shared.tolist() == [[3, 4, 9], [3, 4, 9]]
-    for position in (
-        torch.tensor([[3, 5, 0], [3, 4, 9]]),
-        torch.zeros(2, 3, 2),
-        torch.zeros(2, 0, dtype=torch.int64),
-    ):
-        assert share_positions(position, present[:, : position.shape[1]]) is position
 
 
 pytest.importorskip("transformers", reason="transformers (extra hf) is not installed")

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from estimator_cases import make, ratings
 from exfam.checks import CheckpointError, ExfamError
 from exfam.embeddings import rows_of
-from exfam.training import rows, steps
+from exfam.training import rows, torch_engine
 from exfam.training.adamw import AdamW
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings, make_optimizer
@@ -165,7 +165,7 @@ def test_a_fit_that_was_cut_short_goes_on_to_the_same_bits(monkeypatch, tmp_path
     whole, _ = toy_fit(RowModel())
     checkpoint = Checkpoint(tmp_path / "fit", seconds=0.0)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="lights"):
-        cut_step(patch, steps.TorchEngine, at=8)
+        cut_step(patch, torch_engine.TorchEngine, at=8)
         toy_fit(RowModel(), checkpoint=checkpoint)
     model, _ = toy_fit(RowModel(), checkpoint=checkpoint)
     assert same_bits(model, whole)

@@ -10,7 +10,7 @@ from estimator_cases import CASES, KINDS, TRAINED, class_of, make, ratings, same
 from exfam import CheckpointError, ExfamError, ModelFileError
 from exfam.estimator.storage import save_folder
 from exfam.families import Poisson
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 from same_numbers import VARIANTS
 
 FRAME = ratings(least=2)

@@ -13,10 +13,10 @@ from torch import nn
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, Groups
+from exfam.training.batching import Weighted
 from exfam.training.history import Epoch, History
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Engine
-from exfam.training.steps import Weighted
 from toy_fit import (
     N_SAMPLED,
     ToyModel,

@@ -8,11 +8,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from device_waits import step_ahead
 from estimator_cases import make, ratings
 from exfam import embeddings
 from exfam.checks import ExfamError
 from exfam.embeddings import rows_of
-from exfam.training import optimizer, steps
+from exfam.training import optimizer, torch_engine
 from exfam.training.optimizer import (
     TrainingSettings,
     choose_device,
@@ -20,7 +21,7 @@ from exfam.training.optimizer import (
     parameter_groups,
     processor_threads,
 )
-from toy_fit import toy_engine, toy_fit, toy_settings
+from toy_fit import squares, toy_engine, toy_fit, toy_settings
 
 
 def test_a_budget_of_elements_stands_for_a_number_of_groups():
@@ -142,7 +143,7 @@ def large(monkeypatch):
     """All parameters are large ones."""
 
     def apply():
-        for module in (embeddings, steps, optimizer):
+        for module in (embeddings, torch_engine, optimizer):
             monkeypatch.setattr(module, "LARGE_PARAMETER", 1)
 
     return apply
@@ -194,3 +195,43 @@ def test_the_number_of_threads_is_put_back_after_an_error():
     assert torch.get_num_threads() == before
     with pytest.raises(ValueError, match="`n` must be a number > 0, got 0"), processor_threads(0):
         pass
+
+
+def without_weight(model, batch):
+    """Squares of which some batches have none."""
+    nats, weight = squares(model, batch)
+    counts = (batch.element.amax() % 3 > 0).float()
+    return nats * counts, weight * counts
+
+
+@pytest.mark.parametrize("objective", [squares, without_weight])
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("kind", ["adamw", "descent"])
+def test_steps_that_wait_for_nothing_are_the_same_steps(kind, clip, objective, monkeypatch):
+    rate = {"adamw": 1e-2, "descent": 0.05}[kind]
+    settings = toy_settings(optimizer=kind, learning_rate=rate, clip=clip)
+    usual, history = toy_fit(settings=settings, objective=objective)
+    step_ahead(monkeypatch)
+    ahead, other = toy_fit(settings=settings, objective=objective)
+    for name, tensor in usual.state_dict().items():
+        torch.testing.assert_close(ahead.state_dict()[name], tensor, rtol=1e-5, atol=1e-6)
+    for one, two in zip(history.rows, other.rows, strict=True):
+        assert two.train_nats == pytest.approx(one.train_nats, rel=1e-5)
+        assert (two.steps, two.best) == (one.steps, one.best)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "descent"])
+def test_a_step_that_is_not_finite_moves_nothing_though_nobody_waits_for_it(kind, monkeypatch):
+    step_ahead(monkeypatch)
+    engine = toy_engine(toy_settings(optimizer=kind), objective=broken)
+    engine.begin_epoch(0)
+    before = engine.weights()["item.weight"].copy()
+    assert engine.step(0) == (0.0, 0.0)
+    nats, weight = engine.outstanding()
+    assert math.isnan(nats) and weight > 0 and engine.outstanding() == (0.0, 0.0)
+    np.testing.assert_array_equal(engine.weights()["item.weight"], before)
+
+
+def broken(model, batch):
+    nats, weight = squares(model, batch)
+    return nats * math.nan, weight

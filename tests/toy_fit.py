@@ -7,8 +7,10 @@ from torch import nn
 from exfam.embeddings import rows_of
 from exfam.groups import Groups
 from exfam.layers import Dropout
+from exfam.training.batching import Weighted
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import TorchEngine, Weighted, fit
+from exfam.training.steps import fit
+from exfam.training.torch_engine import TorchEngine
 
 N_ITEMS = 5
 # Calls of the objective before the first step, and after the last one, that look for divergence.

@@ -145,8 +145,8 @@ def test_probabilities_are_proper_and_do_not_depend_on_batches(
 def test_factors_with_an_offset_are_the_dense_outputs(
     kind, direction, support, training, monkeypatch
 ):
-    monkeypatch.setitem(linear.TILE, "cpu", 40)
-    monkeypatch.setitem(linear.TILE_ROWS, "cpu", 8)
+    monkeypatch.setattr(linear, "TILE", 40)
+    monkeypatch.setattr(linear, "TILE_ROWS", 8)
     monkeypatch.setattr(based, "MOST_AT_ONCE", 2**22 if training else 0)
     model, groups = model_of(kind, direction, support=support), groups_for(support)
     batch, part = whole(groups), model.train(training).item_part

@@ -13,7 +13,7 @@ from exfam.efa.networks.based import USUAL_WEIGHTS, present_elements
 from exfam.efa.plan import plan_fit
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import DIRECTIONS
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 
 FRAME = ratings(n_users=60, n_movies=8, least=2)
 GROUPS = Groups.from_frame(FRAME, group="user", item="movie", order="day")

@@ -13,7 +13,7 @@ from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
 from exfam.encodings import ENCODINGS
 from exfam.estimator.saving import load
 from exfam.families import Gaussian
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 from fields.field_cases import (
     BOUND,
     COLUMNS,

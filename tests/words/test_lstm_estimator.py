@@ -11,7 +11,7 @@ from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.language import lstm
 from exfam.language.networks import lstm_network
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, token_log_probs
-from exfam.training import steps
+from exfam.training import torch_engine
 from toy_fit import same_bits
 from words.lstm_cases import TEST, TRAIN, VALIDATION, small
 
@@ -115,7 +115,7 @@ def test_a_fit_stopped_by_ctrl_c_in_validation_goes_on(tmp_path, monkeypatch):
 
     def pressed(self, *arguments):
         calls.append(at)
-        if len(calls) == steps._SAMPLED + (at - 1) * parts + 1:
+        if len(calls) == torch_engine._SAMPLED + (at - 1) * parts + 1:
             signal.raise_signal(signal.SIGINT)
         return real(self, *arguments)
 

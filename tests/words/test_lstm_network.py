@@ -10,7 +10,7 @@ from exfam.language.networks import summed_nats as summed
 from exfam.language.networks.lstm_network import CarriedNats, cut
 from exfam.language.networks.summed_nats import summed_nats
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 from words.lstm_cases import network, tokens
 
 TIES = [None, "tied", "reflection"]

@@ -16,7 +16,7 @@ from exfam.estimator.registry import class_of, kinds_of
 from exfam.reading.text import prepare_text
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import TextEngine
-from exfam.training.steps import TorchEngine
+from exfam.training.torch_engine import TorchEngine
 from toy_fit import cut_step
 
 KINDS = [*kinds_of("text"), *kinds_of("sentences")]

@@ -1,6 +1,7 @@
 """Outputs that are products of hidden states and item vectors, computed a chunk at a time."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import torch
@@ -12,15 +13,14 @@ from exfam.embeddings import ItemVectors, Reflected
 # Items from which on outputs are kept as factors. As fast there as one product and one softmax, and
 # from twice as many on at least twice as fast (one thread, 300 to 4,000 targets of 32 dimensions).
 LARGE_CATALOG = 500
-# Outputs computed at a time. A processor works fastest on what its cache holds; a GPU needs more
-# of them to be busy at all.
-TILE = {"cpu": 2**20, "cuda": 2**25}
-# Bytes of outputs that a forward pass may keep for the backward pass, which computes more of them
-# again. Kept ones save a quarter of the time as long as a processor's cache holds them, and little
-# beyond that.
-KEPT_BYTES = {"cpu": 2**25, "cuda": 2**27}
+# Outputs that a processor computes at a time, which works fastest on what its cache holds; bytes
+# of them that a forward pass may keep for the backward pass, which computes more of them again.
+# Kept ones save a quarter of the time as long as a cache holds them, and little beyond that.
+TILE, KEPT_BYTES = 2**20, 2**25
+# A GPU needs many of them to be busy at all: the shares of its memory that they may take.
+TILE_SHARE, KEPT_SHARE = 1 / 256, 1 / 16
 # Rows of a tile at least, if there are that many: matrix products want both sides large.
-TILE_ROWS = {"cpu": 512, "cuda": 4096}
+TILE_ROWS = 512
 
 
 Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
@@ -78,18 +78,20 @@ def item_products(
 
 def tile_shape(n_rows: int, n_classes: int, *, device: torch.device) -> tuple[int, int]:
     """Rows and classes computed at a time."""
-    kind = _kind(device)
-    rows = max(1, min(n_rows, max(TILE_ROWS[kind], TILE[kind] // max(1, n_classes))))
-    return rows, max(1, min(n_classes, TILE[kind] // rows))
+    tile = TILE if device.type != "cuda" else int(TILE_SHARE * _gpu_bytes(device)) // 4
+    rows = max(1, min(n_rows, max(TILE_ROWS, tile // max(1, n_classes))))
+    return rows, max(1, min(n_classes, tile // rows))
 
 
 def may_keep(n_outputs: int, *, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether so many outputs may be kept for the backward pass."""
-    return n_outputs * dtype.itemsize <= KEPT_BYTES[_kind(device)]
+    most = KEPT_BYTES if device.type != "cuda" else int(KEPT_SHARE * _gpu_bytes(device))
+    return n_outputs * dtype.itemsize <= most
 
 
-def _kind(device: torch.device) -> str:
-    return device.type if device.type in TILE else "cpu"
+@cache
+def _gpu_bytes(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 def chunks_of(n: int, size: int) -> Iterator[slice]:

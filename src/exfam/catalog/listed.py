@@ -17,6 +17,14 @@ class Listed(ABC):
     def within(self, rows: slice, classes: slice) -> Pairs:
         """The pairs of a tile, counted from its first row and class."""
 
+    def flat(self, rows: slice, classes: slice) -> Int64[Tensor, "positions"]:
+        """The pairs as positions in a tile's outputs, row after row.
+
+        There may be others that are one beyond the last: then no number of pairs is waited for.
+        """
+        row, column = self.within(rows, classes)
+        return row * (classes.stop - classes.start) + column
+
     @abstractmethod
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "Listed":
         """The same in a catalog of the `chosen` (increasing) items: classes are positions in it."""
@@ -36,6 +44,9 @@ class OnePerRow(Listed):
         code = self.code[rows]
         row = ((code >= classes.start) & (code < classes.stop)).nonzero()[:, 0]
         return row, code[row] - classes.start
+
+    def flat(self, rows: slice, classes: slice) -> Int64[Tensor, "positions"]:
+        return _flat(self.code[rows][:, None] - classes.start, classes)
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "OnePerRow":
         position, held = _positions(chosen, self.code)
@@ -132,7 +143,105 @@ class ContextItems(Listed):
         return replace(self, start=start, stop=stop, position=self.position[rows], free=free)
 
 
-def _positions(chosen: Tensor, code: Tensor) -> tuple[Tensor, Bool[Tensor, "codes"]]:
+@dataclass(frozen=True, eq=False)
+class ContextTable(Listed):
+    """The same for a GPU: items of each group side by side, of sizes that need no waiting for.
+
+    `code` is `nothing` where there is no item, or the one before it again; row r is an element of
+    group `group[r]`.
+    """
+
+    code: Int64[Tensor, "groups length"]
+    first: Int64[Tensor, "groups length"]
+    last: Int64[Tensor, "groups length"]
+    group: Int64[Tensor, "rows"]
+    position: Int64[Tensor, "rows"]
+    causal: bool
+    nothing: int
+    free: Bool[Tensor, "rows"] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        code: Int64[Tensor, "batch length"],
+        where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+        *,
+        n_items: int,
+        causal: bool,
+    ) -> "ContextTable":
+        """As of `ContextItems`."""
+        ordered, positions, again = runs(code)
+        length = code.shape[1]
+        end = torch.arange(length, device=code.device).expand_as(code).clone()
+        end[:, :-1].masked_fill_(again[:, 1:], length)
+        end = end.flip(1).cummin(1).values.flip(1)
+        return cls(
+            code=ordered.masked_fill(again, n_items),
+            first=positions,
+            last=positions.gather(1, end),
+            group=where[0],
+            position=where[1],
+            causal=causal,
+            nothing=n_items,
+        )
+
+    def within(self, rows: slice, classes: slice) -> Pairs:
+        width = classes.stop - classes.start
+        position = self.flat(rows, classes)
+        n_outputs = len(self.position[rows]) * width
+        position = position[position < n_outputs]
+        return position // width, position % width
+
+    def flat(self, rows: slice, classes: slice) -> Int64[Tensor, "positions"]:
+        code = self._seen(rows)
+        return _flat(code.where(code < self.nothing, -1) - classes.start, classes)
+
+    def _seen(self, rows: slice) -> Int64[Tensor, "rows length"]:
+        """The codes that rows see, `nothing` elsewhere."""
+        group, position = self.group[rows], self.position[rows][:, None]
+        if self.causal:
+            seen = self.first[group] < position
+        else:
+            seen = (self.first[group] != position) | (self.last[group] != position)
+        if self.free is not None:
+            seen &= ~self.free[rows][:, None]
+        return self.code[group].where(seen, self.nothing)
+
+    def sparing(self, n_items: int) -> "ContextTable":
+        """The same, but nothing for rows that see the whole catalog."""
+        count = (self._seen(slice(None)) < self.nothing).sum(1)
+        return replace(self, free=count == n_items)
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "ContextTable":
+        position, held = _positions(chosen, self.code)
+        return replace(self, code=position.where(held, len(chosen)), nothing=len(chosen))
+
+    def part(self, rows: slice) -> "ContextTable":
+        free = None if self.free is None else self.free[rows]
+        return replace(self, group=self.group[rows], position=self.position[rows], free=free)
+
+
+def context_of_rows(
+    code: Int64[Tensor, "batch length"],
+    where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+    *,
+    n_items: int,
+    causal: bool,
+) -> ContextItems | ContextTable:
+    """The items in the context of each row, in the form that suits the device."""
+    kind = ContextTable if code.is_cuda else ContextItems
+    return kind.of(code, where, n_items=n_items, causal=causal)
+
+
+def _flat(column: Int64[Tensor, "rows listed"], classes: slice) -> Int64[Tensor, "positions"]:
+    """Columns of a tile as positions in it; those of other columns are one beyond the last."""
+    width, n_rows = classes.stop - classes.start, len(column)
+    start = torch.arange(n_rows, device=column.device)[:, None] * width
+    inside = (column >= 0) & (column < width)
+    return (start + column).where(inside, n_rows * width).flatten()
+
+
+def _positions(chosen: Tensor, code: Tensor) -> tuple[Tensor, Bool[Tensor, "*codes"]]:
     """Where codes stand among the chosen ones, and whether they do."""
     position = torch.searchsorted(chosen, code).clamp_max(len(chosen) - 1)
     return position, chosen[position] == code

@@ -49,11 +49,15 @@ class ItemChoice:
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """Outputs of some rows and classes, support applied."""
+    """Outputs of some rows and classes, support applied.
+
+    `flat`: the same outputs and one number more, at `penalized` positions or none
+    """
 
     rows: slice
     classes: slice
     eta: Tensor
+    flat: Tensor
     vectors: Tensor
     penalized: Tensor | None
 
@@ -222,7 +226,8 @@ class _Gradients:
         if self.bias is not None:
             self.bias[tile.classes].add_(tile.eta.sum(0))
         if self.penalty is not None and tile.penalized is not None:
-            self.penalty.sub_(tile.eta.view(-1)[tile.penalized].sum())
+            tile.flat[-1:] = 0.0
+            self.penalty.sub_(tile.flat[tile.penalized].sum())
 
 
 def _precise(dtype: torch.dtype) -> torch.dtype:
@@ -250,19 +255,19 @@ def tiles(
     dtype, device = _precise(eta.state.dtype), eta.state.device
     n_rows, n_classes = tile_shape(len(eta.state), eta.n_items, device=device)
     state = eta.state.detach().to(factors or dtype)
-    buffer = torch.empty(n_rows * n_classes if reuse else 0, dtype=dtype, device=device)
+    buffer = torch.empty(n_rows * n_classes + 1 if reuse else 0, dtype=dtype, device=device)
     for classes in chunks_of(eta.n_items, n_classes):
         vectors = eta.vectors[classes].detach().to(factors or dtype)
         bias = None if eta.bias is None else eta.bias[classes].detach().to(dtype)
         for rows in chunks_of(len(state), n_rows):
             size = (rows.stop - rows.start) * len(vectors)
-            flat = buffer[:size] if reuse else buffer.new_empty(size)
-            tile = flat.view(-1, len(vectors))
+            flat = buffer[: size + 1] if reuse else buffer.new_empty(size + 1)
+            tile = flat[:-1].view(-1, len(vectors))
             _multiply(state[rows], vectors, bias, into=tile)
             if eta.offset is not None:
                 tile += eta.offset.tile(rows, classes).to(dtype)
             penalized = _apply_support(choice, flat, rows, classes)
-            yield _Tile(rows, classes, tile, vectors, penalized)
+            yield _Tile(rows, classes, tile, flat, vectors, penalized)
 
 
 def _multiply(state: Tensor, vectors: Tensor, bias: Tensor | None, *, into: Tensor) -> None:
@@ -294,7 +299,6 @@ def _apply_support(
 def _flat_positions(
     lists: tuple[Listed, ...], rows: slice, classes: slice
 ) -> Int64[Tensor, "pairs"]:
-    """Listed pairs as positions in a flat tile."""
-    width = classes.stop - classes.start
-    pairs = [listed.within(rows, classes) for listed in lists]
-    return torch.cat([row * width + column for row, column in pairs])
+    """Listed pairs as positions in a flat tile, or one beyond its last."""
+    positions = [listed.flat(rows, classes) for listed in lists]
+    return positions[0] if len(positions) == 1 else torch.cat(positions)

@@ -19,7 +19,7 @@ from exfam.layers import RandomPart
 
 
 class Drawn(NamedTuple):
-    """Distinct items in increasing order, and the log of how many each stands for."""
+    """Items in increasing order, and the log of how many each stands for: a repeat for none."""
 
     item: Int64[Tensor, "drawn"]
     log_weight: Float[Tensor, "drawn"]
@@ -70,8 +70,12 @@ class ItemSampler(RandomPart):
         index = torch.searchsorted(self.bounds, point, right=True)
         index = index.clamp_max(len(self.bounds) - 1) + self.n_certain
         index = torch.cat([torch.arange(self.n_certain, device=device), index])
-        item, times = self.order[index].unique(return_counts=True)
-        return Drawn(item, (times / self.expected[item]).log())
+        item = self.order[index].sort().values
+        first, stop = (torch.searchsorted(item, item, right=right) for right in (False, True))
+        weight = ((stop - first) / self.expected[item]).log()
+        is_first = first == torch.arange(len(item), device=device)
+        # A finite number: of a tile of repeats alone the softmax would be NaN.
+        return Drawn(item, weight.where(is_first, torch.finfo(weight.dtype).min / 4))
 
 
 def _expected(share: Float[Tensor, "items"], n: int) -> tuple[Float[Tensor, "items"], int]:

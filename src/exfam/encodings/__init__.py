@@ -9,7 +9,6 @@ from exfam.encodings.base import (
     Position,
     QueryPosition,
     pair_scores,
-    share_positions,
 )
 from exfam.encodings.registry import ENCODINGS, EncodingSizes, build_encoding
 from exfam.encodings.relative import ALiBi, DistanceBias, RelativeBias, RelativeKeys
@@ -35,5 +34,4 @@ __all__ = [
     "Untied",
     "build_encoding",
     "pair_scores",
-    "share_positions",
 ]

@@ -128,18 +128,6 @@ class Sight:
         return self.biases[encoding]
 
 
-def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:
-    """One broadcast row if all groups count alike (0, 1, 2, ..., say), else `position` as it is.
-
-    Encodings then work on one row instead of all. Padding, which nothing sees, goes on counting.
-    """
-    if position.ndim != 2 or not position.numel():
-        return position
-    longest = position[present.sum(1).argmax()][None]
-    alike = bool(((position == longest) | ~present).all())
-    return longest.expand(*position.shape) if alike else position
-
-
 def once(position: Tensor) -> Tensor:
     """One row where all groups share their positions (a broadcast tensor), else all rows."""
     return position[:1] if position.stride(0) == 0 else position

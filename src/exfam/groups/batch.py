@@ -1,7 +1,7 @@
 """Groups side by side as tensors, padded; here alone do groups need torch."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
 from exfam.groups.flat import Index
+
+# Rows and columns of elements, in order.
+Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
 # Differences of numbers of this size fit single precision.
 _LARGEST = 1e37
@@ -36,6 +39,8 @@ class Batch:
     element: Int64[Tensor, "batch length"]
     steps_back: Int64[Tensor, "batch length"]
     weight: Float32[Tensor, "batch length"] | None = None
+    # What was worked out once, and the batch that this one is a copy of on another device.
+    _once: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_targets(self) -> int:
@@ -46,15 +51,62 @@ class Batch:
         """The same batch on another device."""
         if torch.device(device) == self.element.device:
             return self
-        moved: dict[str, Any] = {
-            field.name: _to(getattr(self, field.name), device) for field in fields(self)
-        }
-        return Batch(**moved)
+        columns = [part.name for part in fields(self) if part.init]
+        moved = Batch(**{name: on_device(getattr(self, name), device) for name in columns})
+        moved._once["original"] = self.original
+        return moved
+
+    @property
+    def original(self) -> "Batch":
+        """The batch that this one was moved from: there the host reads without waiting."""
+        own: Batch = self._once.get("original", self)
+        return own
+
+    def item_targets(self) -> Where:
+        """Rows and columns of the targets whose items are known."""
+        assert self.item is not None
+        return self._worked_out("items", lambda own: _where(own.target & (own.item >= 0)))
+
+    def value_targets(self) -> Where:
+        """Rows and columns of the targets whose values are observed."""
+        return self._worked_out("values", lambda own: _where(own.target & own.observed))
+
+    def shared_position(self) -> Tensor:
+        """`position`; where all groups count alike (0, 1, 2, ..., say), one row for all of them.
+
+        Encodings then work on one row. Padding, which nothing sees, goes on counting.
+        """
+        row = self._worked_out("position", _shared_row)
+        return self.position if row is None else row.expand(*self.position.shape)
+
+    def _worked_out(self, name: str, work: Callable[[Any], Any]) -> Any:
+        """What follows from the columns, worked out where that needs no waiting for a device."""
+        if name not in self._once:
+            own = self.original
+            found = work(own) if own is self else own._worked_out(name, work)
+            self._once[name] = found if own is self else on_device(found, self.present.device)
+        return self._once[name]
 
 
-def _to(value: Any, device: torch.device | str) -> Any:
+def _where(chosen: Bool[Tensor, "batch length"]) -> Where:
+    row, column = chosen.nonzero(as_tuple=True)
+    return row, column
+
+
+def _shared_row(batch: Batch) -> Tensor | None:
+    position, present = batch.position, batch.present
+    if position.ndim != 2 or not position.numel():
+        return None
+    longest = position[present.sum(1).argmax()][None]
+    return longest if bool(((position == longest) | ~present).all()) else None
+
+
+def on_device(value: Any, device: torch.device | str) -> Any:
+    """Tensors, or dictionaries or tuples of them, copied there without a wait."""
     if isinstance(value, dict):
-        return {name: _to(tensor, device) for name, tensor in value.items()}
+        return {name: on_device(tensor, device) for name, tensor in value.items()}
+    if isinstance(value, tuple):
+        return tuple(on_device(tensor, device) for tensor in value)
     if value is not None and torch.device(device).type == "cuda" and not value.is_cuda:
         # From memory that stays in place the copy goes on while the host does.
         return value.pin_memory().to(device, non_blocking=True)

@@ -16,7 +16,8 @@ from exfam.training.batching import Source
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Objective, fit
+from exfam.training.steps import fit
+from exfam.training.torch_engine import Objective
 
 CheckpointLike = Checkpoint | str | PathLike[str] | None
 

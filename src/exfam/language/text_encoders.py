@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice, check_whole
+from exfam.groups.batch import on_device
 from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
 from exfam.language.networks.sentence_networks import pooled
 from exfam.language.networks.token_pieces import TokenPieces
@@ -140,7 +141,7 @@ class TextEncoder:
         index, most = self.subwords.index, self.most_tokens
         ends = (index[START], index[END]) if special_tokens else None
         tokens = repeated_words(words, length, index, most=most, ends=ends)
-        encoded = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
+        encoded = self._run(tokens, None)
         layers = [weights.expand(len(tokens), -1, -1, -1) for weights in encoded.weights]
         return torch.stack(layers, 1)
 
@@ -230,11 +231,11 @@ class TextEncoder:
         source = TokenPieces(pieces, share=0.0, n_special=0)
         for indices in source.sequential_batches(max_tokens=_TOKENS_AT_ONCE):
             batch = source.pad(indices)
-            encoded = self._run(batch.tokens, batch.present)
+            encoded = self._run(batch.tokens, batch.visible)
             yield indices, encoded, batch.present.to(encoded.states[0].device)
 
-    def _run(self, tokens: Tensor, present: Tensor) -> EncodedTokens:
-        own = [tensor.to(self.network.bias.device) for tensor in (tokens, present)]
+    def _run(self, tokens: Tensor, present: Tensor | None) -> EncodedTokens:
+        own = on_device((tokens, present), self.network.bias.device)
         with torch.inference_mode():
             encoded: EncodedTokens = self.network(*own, term=self.term)
         return encoded

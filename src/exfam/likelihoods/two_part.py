@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import LARGE_CATALOG, LinearEta
-from exfam.catalog.listed import ContextItems, runs
+from exfam.catalog.listed import ContextItems, ContextTable, context_of_rows, runs
 from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.catalog.sampled import ItemSampler, sampled_log_prob
 from exfam.checks import ExfamError, check_choice
@@ -49,10 +49,12 @@ def repeated(batch: Batch, direction: str, *, n_items: int) -> Bool[Tensor, "bat
     return torch.empty_like(again).scatter_(1, position, again) & (code < n_items)
 
 
-def _context_of(batch: Batch, direction: str, where: Where, n_items: int) -> ContextItems:
+def _context_of(
+    batch: Batch, direction: str, where: Where, n_items: int
+) -> ContextItems | ContextTable:
     """The items in the contexts of some elements, in memory of the contexts."""
     causal = direction == "causal"
-    return ContextItems.of(_codes(batch, n_items), where, n_items=n_items, causal=causal)
+    return context_of_rows(_codes(batch, n_items), where, n_items=n_items, causal=causal)
 
 
 def context_items(batch: Batch, direction: str, n_items: int) -> Bool[Tensor, "batch length items"]:
@@ -104,17 +106,17 @@ class HardExclusion(nn.Module):
 
         Raises ExfamError if a target repeats an item of its context, naming the element.
         """
+        own = batch.original
+        _check_no_target_repeats(own, repeated(own, direction, n_items=eta.shape[-1]))
         excluded = context_items(batch, direction, eta.shape[-1])
-        own = _codes(batch, eta.shape[-1])
-        again = excluded.gather(-1, own.clamp_max(eta.shape[-1] - 1)[..., None])[..., 0]
-        _check_no_target_repeats(batch, again & (own < eta.shape[-1]))
         if eta.shape[1] > eta.shape[-1]:
             # Only a group longer than the catalog can use it up.
             excluded = excluded & ~excluded.all(-1, keepdim=True)
         return eta.masked_fill(excluded, -torch.inf)
 
     def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
-        _check_no_target_repeats(batch, repeated(batch, direction, n_items=eta.n_items))
+        own = batch.original
+        _check_no_target_repeats(own, repeated(own, direction, n_items=eta.n_items))
         seen = _context_of(batch, direction, where, eta.n_items)
         if batch.present.shape[1] > eta.n_items:
             seen = seen.sparing(eta.n_items)
@@ -384,7 +386,7 @@ class TwoPartModel(nn.Module):
         self, column: str, eta: Float[Tensor, "batch length eta"], batch: Batch
     ) -> Float[Tensor, "batch length"]:
         # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
-        where = (batch.target & batch.observed).nonzero(as_tuple=True)
+        where = batch.value_targets()
         item = None if batch.item is None else batch.item[where]
         value = batch.values[column][where]
         nats = self.families[column].log_prob(value, eta[where], item=item)
@@ -392,7 +394,7 @@ class TwoPartModel(nn.Module):
         return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)
 
     def _log_prob_of_choice(self, batch: Batch, item: Tensor) -> Float[Tensor, "batch length"]:
-        row, column = (batch.target & (item >= 0)).nonzero(as_tuple=True)
+        row, column = batch.item_targets()
         choice, own = self.choice(batch, (row, column)), item[row, column]
         if self.training and self.sampler is not None:
             nats = sampled_log_prob(choice, own, self.sampler())

@@ -6,12 +6,23 @@ CPU second, and every step of one goes through hooks. Fits of a few seconds have
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 Group = dict[str, Any]
+
+
+class OnDevice(NamedTuple):
+    """What the device knows of a step when the host has not waited for it.
+
+    `taken`: whether any parameter moves; `divisor`: of the gradients, None for 1
+    """
+
+    taken: Bool[Tensor, ""]
+    divisor: Float[Tensor, ""] | None = None
 
 
 class Optimizer(ABC):
@@ -34,15 +45,17 @@ class Optimizer(ABC):
                 parameter.grad = None
 
     @torch.no_grad()
-    def step(self) -> None:
-        """Move each parameter that has a gradient."""
+    def step(self, known: OnDevice | None = None) -> None:
+        """Move each parameter that has a gradient, unless it is `known` on the device not to."""
         for group in self.param_groups:
             moved = [parameter for parameter in group["params"] if parameter.grad is not None]
             if moved:
-                self._move(moved, [parameter.grad for parameter in moved], group)
+                self._move(moved, [parameter.grad for parameter in moved], group, known)
 
     @abstractmethod
-    def _move(self, parameters: list[Any], gradients: list[Tensor], group: Group) -> None:
+    def _move(
+        self, parameters: list[Any], gradients: list[Tensor], group: Group, known: OnDevice | None
+    ) -> None:
         """One step of some parameters of a group."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,9 +98,12 @@ class AdamW(Optimizer):
     ) -> None:
         super().__init__(parameters, lr=lr, betas=betas, weight_decay=weight_decay, eps=eps)
 
-    def _move(self, parameters: list[Any], gradients: list[Tensor], group: Group) -> None:
+    def _move(
+        self, parameters: list[Any], gradients: list[Tensor], group: Group, known: OnDevice | None
+    ) -> None:
         kept = [self._moments(parameter) for parameter in parameters]
         steps = [own["step"] for own in kept]
+        skipped = None if known is None else (~known.taken).float()
         torch._foreach_add_(steps, 1)
         (beta1, beta2) = group["betas"]
         torch._fused_adamw_(
@@ -104,7 +120,11 @@ class AdamW(Optimizer):
             eps=group["eps"],
             amsgrad=False,
             maximize=False,
+            grad_scale=None if known is None else known.divisor,
+            found_inf=skipped,
         )
+        if skipped is not None:
+            torch._foreach_sub_(steps, [skipped] * len(steps))
 
     def _moments(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         if parameter not in self.state:
@@ -122,5 +142,11 @@ class GradientDescent(Optimizer):
     def __init__(self, parameters: Iterable[nn.Parameter] | Iterable[Group], *, lr: float) -> None:
         super().__init__(parameters, lr=lr)
 
-    def _move(self, parameters: list[Any], gradients: list[Tensor], group: Group) -> None:
+    def _move(
+        self, parameters: list[Any], gradients: list[Tensor], group: Group, known: OnDevice | None
+    ) -> None:
+        if known is not None:
+            if known.divisor is not None:
+                torch._foreach_div_(gradients, known.divisor)
+            gradients = [own.where(known.taken, 0.0) for own in gradients]
         torch._foreach_add_(parameters, gradients, alpha=-group["lr"])

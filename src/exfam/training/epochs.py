@@ -145,6 +145,10 @@ class TextEngine:
         done = (self._epoch + piece / self._n_pieces) / self.settings.epochs
         return self.settings.learning_rate * (1.0 - (1.0 - self.settings.last_share) * done)
 
+    def outstanding(self) -> Sums:
+        """None: every step returns its own."""
+        return 0.0, 0.0
+
     def validation(self) -> Iterator[Sums] | None:
         """None: all epochs are trained."""
         return None

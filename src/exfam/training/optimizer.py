@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
@@ -223,14 +224,19 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> Optimizer:
     return AdamW(groups, lr=settings.learning_rate, betas=settings.betas)
 
 
-def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
-    """Scale the gradients together to a norm of at most `limit`; their norm before that."""
+def gradient_norm(gradients: list[Tensor]) -> Float[Tensor, ""]:
+    """Of all of them together."""
     # One copy and one norm: less work for many small tensors than a norm of each.
     small = [g.reshape(-1) for g in gradients if g.numel() < LARGE_PARAMETER]
     large = [g for g in gradients if g.numel() >= LARGE_PARAMETER]
     norms = [torch.cat(small).norm()] if small else []
     norms += [g.norm() for g in large]
-    norm = (torch.stack(norms).norm() if large else norms[0]).item()
+    return torch.stack(norms).norm() if large else norms[0]
+
+
+def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
+    """Scale the gradients together to a norm of at most `limit`; their norm before that."""
+    norm = gradient_norm(gradients).item()
     if limit is not None and limit < norm < math.inf:
         torch._foreach_mul_(gradients, limit / norm)
     return norm

@@ -41,7 +41,13 @@ class Engine(Protocol):
         """Prepare the epoch (0 is the first); how many steps it has."""
 
     def step(self, index: int) -> Sums:
-        """Take one step; if the nats are not finite, leave the parameters as they are."""
+        """Take one step; if the nats are not finite, leave the parameters as they are.
+
+        Returns its sums, or, where the engine does not wait for its device, those of the last one.
+        """
+
+    def outstanding(self) -> Sums:
+        """Sums of steps that `step` has not returned."""
 
     def validation(self) -> Iterator[Sums] | None:
         """The validation groups part by part; None if there are none."""
@@ -183,6 +189,7 @@ class Run:
                 self._epoch()
         except _StopRequested:
             self._progress.say("Stopped by Ctrl-C.")
+            self._settle()
             self._save()
         except KeyboardInterrupt:
             # Not through our handler: a step may be half done, so no checkpoint is written.
@@ -195,6 +202,7 @@ class Run:
             self._check_stop()
             self._step(index)
             self._progress.draw(self._state.rows, fraction=self._state.step / n_steps)
+        self._settle()
         if self._state.weight <= 0:
             self._fail("`train` must have a target of positive weight, got none.")
         self._close_epoch(self._validate())
@@ -202,19 +210,27 @@ class Run:
 
     def _step(self, index: int) -> None:
         state = self._state
-        nats, weight = self._engine.step(index)
-        if not (math.isfinite(nats) and math.isfinite(weight)):
-            self._fail(
-                f"Training nats must be finite, got {nats} at epoch {state.epoch + 1}, "
-                f"step {index + 1}. Use a lower `learning_rate`."
-            )
-        state.nats += nats
-        state.weight += weight
+        self._add(*self._engine.step(index), step=index + 1)
         state.learning_rate = self._engine.learning_rate
         state.step += 1
         state.steps += 1
         if self._checkpoints is not None and self._checkpoints.due():
+            self._settle()
             self._save()
+
+    def _settle(self) -> None:
+        """Take in what the engine has not returned yet."""
+        self._add(*self._engine.outstanding(), step=self._state.step)
+
+    def _add(self, nats: float, weight: float, *, step: int) -> None:
+        state = self._state
+        if not (math.isfinite(nats) and math.isfinite(weight)):
+            self._fail(
+                f"Training nats must be finite, got {nats} at epoch {state.epoch + 1}, "
+                f"step {step}. Use a lower `learning_rate`."
+            )
+        state.nats += nats
+        state.weight += weight
 
     def _validate(self) -> float | None:
         parts = self._engine.validation()

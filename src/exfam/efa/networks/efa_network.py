@@ -11,7 +11,7 @@ from exfam.attention import Block, Visibility
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.conditionals import Conditional, Hidden, Tokens
 from exfam.embeddings import ItemVectors, Reflected, TokenEmbedding, item_rows, rows_of
-from exfam.encodings import Encoding, share_positions
+from exfam.encodings import Encoding
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import Dropout
@@ -56,7 +56,7 @@ class EFANetwork(nn.Module):
     def tokens(self, batch: Batch) -> Tokens:
         """Tokens with positions, as context and as hidden centers."""
         content, center = self.embedding.content(batch), self.embedding.center(batch)
-        position = share_positions(batch.position, batch.present)
+        position = batch.shared_position()
         added = self.encoding.embed(position)
         if added is not None:
             content, center = content + added, center + added

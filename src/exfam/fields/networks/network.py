@@ -271,4 +271,5 @@ def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
             return {name: column[cut] for name, column in columns.items()}
         return None if columns is None else columns[cut]
 
-    return Batch(**{field.name: some(getattr(batch, field.name)) for field in fields(batch)})
+    names = [field.name for field in fields(batch) if field.init]
+    return Batch(**{name: some(getattr(batch, name)) for name in names})

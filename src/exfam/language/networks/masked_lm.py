@@ -108,9 +108,12 @@ class MaskedLM(nn.Module):
         inside = all(block.attention.encoding.separable for block in self.layers)
         return isinstance(self.added, NoEncoding) and inside
 
-    def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> EncodedTokens:
+    def forward(
+        self, tokens: Tokens, present: Present | None, *, term: str = "both"
+    ) -> EncodedTokens:
         """Streams of all layers and their attention weights.
 
+        `present`: False at padding; None without any, as in stretches of a text
         `term`: "contextual" for attention without positions, "positional" for attention by
             positions alone
 
@@ -120,8 +123,7 @@ class MaskedLM(nn.Module):
         """
         check_choice("term", term, ATTENTION_TERMS)
         position = torch.arange(tokens.shape[1], device=tokens.device).expand(*tokens.shape)
-        # Without padding, which stretches of a text have none of, there is nothing to hide.
-        may_attend = None if bool(present.all()) else present[:, None, None, :]
+        may_attend = None if present is None else present[:, None, None, :]
         added = None if term == "contextual" else self.added.embed(position)
         vectors = rows_of(self.words.table.weight, tokens)
         x = self.dropout(self.first_norm(vectors if added is None else vectors + added))

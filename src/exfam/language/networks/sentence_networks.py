@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
+from exfam.groups.batch import on_device
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.token_pieces import PieceBatch
 from exfam.layers import Dropout, linear
@@ -42,7 +43,7 @@ class SentenceHead(nn.Module):
 
     def forward(self, batch: PieceBatch) -> Float[Tensor, "batch outputs"]:
         """The outputs of each sentence."""
-        states = self.encoder(batch.tokens, batch.present).states[-1]
+        states = self.encoder(batch.tokens, batch.visible).states[-1]
         vectors = pooled(states.float(), batch.present, pooling=self.pooling)
         return self.output(self.dropout(vectors))
 
@@ -86,9 +87,7 @@ class SentenceBatch:
         return position < self.n_words[:, None]
 
     def to(self, device: torch.device) -> "SentenceBatch":
-        return SentenceBatch(
-            *(part.to(device) for part in (self.vectors, self.n_words, self.target))
-        )
+        return SentenceBatch(*on_device((self.vectors, self.n_words, self.target), device))
 
 
 class PositionalSentenceNetwork(nn.Module):
@@ -126,10 +125,9 @@ class PositionalSentenceNetwork(nn.Module):
 
     def forward(self, batch: SentenceBatch) -> Float[Tensor, "batch labels"]:
         """Logits; of a sentence without a word, those of no evidence."""
-        present = batch.present
-        values = self.dropout(self.value(self.mixed(batch)[present]))
-        sentence = present.nonzero()[:, 0]
-        total = values.new_zeros(len(present), values.shape[1]).index_add(0, sentence, values)
+        sentence, word = batch.present.nonzero(as_tuple=True)
+        values = self.dropout(self.value(self.mixed(batch)[sentence, word]))
+        total = values.new_zeros(len(batch.target), values.shape[1]).index_add(0, sentence, values)
         return self.output(total / batch.n_words.clamp_min(1)[:, None])
 
     def mixed(self, batch: SentenceBatch) -> Float[Tensor, "batch length dim"]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
+from exfam.groups.batch import on_device
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
 
@@ -35,17 +35,24 @@ class PieceBatch:
 
     `present`: tokens, not padding; `chosen`: the tokens to predict, None to draw them
     `target`: the label or number of each piece, where these are predicted
+    `padded`: whether there may be padding
     """
 
     tokens: Int64[Tensor, "batch length"]
     present: Bool[Tensor, "batch length"]
     chosen: Bool[Tensor, "batch length"] | None = None
     target: Shaped[Tensor, "batch"] | None = None
+    padded: bool = True
 
     def to(self, device: torch.device) -> "PieceBatch":
-        parts = [self.tokens, self.present, self.chosen, self.target]
-        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
-        return PieceBatch(*moved)
+        parts = (self.tokens, self.present, self.chosen, self.target)
+        tokens, present, chosen, target = on_device(parts, device)
+        return PieceBatch(tokens, present, chosen, target, padded=self.padded)
+
+    @property
+    def visible(self) -> Bool[Tensor, "batch length"] | None:
+        """`present`, or None without padding: then there is nothing to hide."""
+        return self.present if self.padded else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +110,9 @@ class TokenPieces:
         if self.target is not None:
             target = torch.from_numpy(self.target[index])
         tokens = _padded([self.pieces[row] for row in index])
-        present = torch.arange(tokens.shape[1]) < torch.from_numpy(self.lengths[index])[:, None]
-        return PieceBatch(tokens, present, chosen, target)
+        lengths = np.array([len(self.pieces[row]) for row in index], dtype=np.int64)
+        present = torch.arange(tokens.shape[1]) < torch.from_numpy(lengths)[:, None]
+        return PieceBatch(tokens, present, chosen, target, padded=bool(np.ptp(lengths)))
 
     def fingerprint(self) -> dict[str, str]:
         total = sha256(f"{self.share} {self.n_special}".encode())
@@ -185,25 +193,25 @@ class MaskedTokens:
         device = batch.tokens.device
         rounded = self.precision is not None and model.training
         with torch.autocast(device.type, dtype=self.precision, enabled=rounded):
-            states = model(shown, batch.present).states[-1][chosen]
+            where = chosen.nonzero(as_tuple=True)
+            states = model(shown, batch.visible).states[-1][where]
             eta = model.linear(states)
         eta = eta._replace(state=eta.state.float())
         factors = self.precision if rounded else None
-        return summed_nats(eta, batch.tokens[chosen], factors=factors), chosen.sum()
+        return summed_nats(eta, batch.tokens[where], factors=factors), chosen.sum()
 
     def _drawn(self, tokens: Tensor, model: MaskedLM) -> tuple[Tensor, Tensor]:
         """Which tokens to predict, one at least, and the tokens that the network sees."""
         mask, generator = model.mask, model.dropout.generator
         draw = torch.rand(tokens.shape, generator=generator, device=tokens.device)
         draw = draw.masked_fill(tokens < self.n_special, math.inf)
-        if draw.numel() and math.isfinite(least := draw.min().item()) and least >= self.share:
-            # A step without anything to learn would end the fit of a text that is all one step.
-            chosen = draw == least
-            return chosen, tokens.masked_fill(chosen, mask)
         chosen = draw < self.share
+        # A step without anything to learn would end the fit of a text that is all one step.
+        least = draw.min() if draw.numel() else draw.new_tensor(math.inf)
+        alone = (draw == least) & (least >= self.share) & least.isfinite()
         # Given that a token is chosen, its draw is uniform below the share.
         other = torch.empty_like(tokens).random_(
             self.n_special, model.words.n_items, generator=generator
         )
         shown = torch.where(draw < (_MASKED + _REPLACED) * self.share, other, tokens)
-        return chosen, shown.masked_fill(draw < _MASKED * self.share, mask)
+        return chosen | alone, shown.masked_fill((draw < _MASKED * self.share) | alone, mask)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
+from exfam.groups.batch import on_device
 from exfam.tables.data import Cells
 
 ABSENT = -1
@@ -47,10 +47,7 @@ class CellBatch:
         return torch.where(self.present, self.fraction, 0.0)
 
     def to(self, device: torch.device) -> "CellBatch":
-        moved: dict[str, Any] = {
-            name: None if part is None else part.to(device) for name, part in vars(self).items()
-        }
-        return CellBatch(**moved)
+        return CellBatch(**on_device(vars(self), device))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,6 +75,7 @@ class FamilyBank:
         sizes = torch.tensor([family.n_params for family in families])
         beyond = torch.arange(self.n_params) >= sizes[:, None]
         self._hidden = torch.zeros(beyond.shape).masked_fill(beyond, -torch.inf)
+        self._rows: dict[Any, Tensor | None] = {}
 
     def log_prob(
         self,
@@ -95,14 +97,22 @@ class FamilyBank:
             ]
             order = np.argsort([index for group in groups.values() for index in group])
             log_prob = torch.cat(parts, -1)[..., order]
-        log_scales = self._log_scales[list(targets)]
-        return log_prob - log_scales.to(log_prob) if log_scales.any() else log_prob
+        log_scales = self._rows_of("_log_scales", targets, log_prob)
+        return log_prob if log_scales is None else log_prob - log_scales
 
     def _of_group(self, eta: Tensor, value: Tensor, columns: list[int]) -> Tensor:
         if self._groups[columns[0]] != _LABELS:
             family = self.standardized[columns[0]].family
             return family.log_prob(value, eta[..., : family.n_params])
         # Columns of fewer labels have logits of minus infinity after their own.
-        hidden = self._hidden[columns]
-        logits = eta + hidden.to(eta) if hidden.any() else eta
+        hidden = self._rows_of("_hidden", columns, eta)
+        logits = eta if hidden is None else eta + hidden
         return logits.log_softmax(-1).gather(-1, value.long()[..., None])[..., 0]
+
+    def _rows_of(self, name: str, columns: Sequence[int], like: Tensor) -> Tensor | None:
+        """Rows of a table where numbers like these are, found once; None for zeros."""
+        key = (name, tuple(columns), like.device, like.dtype)
+        if key not in self._rows:
+            rows = getattr(self, name)[list(columns)]
+            self._rows[key] = rows.to(like) if rows.any() else None
+        return self._rows[key]
