@@ -155,7 +155,7 @@ class GroupTraining(RoundedProducts, section="Training"):
         "whose probabilities are averaged; all share the validation split of `seed`",
         default=1,
     )
-    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="cpu")
+    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="auto")
     progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
 
 

@@ -227,5 +227,5 @@ class FieldTraining(RoundedProducts, section="Training"):
         Whole(), "models of seeds `seed`, `seed` + 1 …, whose densities are averaged", default=1
     )
     seed: int = parameter(SEED, "of the initial weights and the batches", default=0)
-    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="cpu")
+    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="auto")
     progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)

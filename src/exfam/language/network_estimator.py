@@ -31,7 +31,7 @@ class LanguageEstimator(Estimator, ABC, section="Training"):
         Positive(), "the largest of AdamW; falls as a cosine", default=0.001
     )
     seed: int = parameter(SEED, "of initial weights, batches, masks and dropout", default=0)
-    device: str = parameter(Text(), '"cpu", "cuda", "cuda:1" or "auto"', default="cpu")
+    device: str = parameter(Text(), '"cpu", "cuda", "cuda:1" or "auto"', default="auto")
     progress: bool = parameter(Flag(), "whether to draw a line on terminals", default=True)
 
     members_: list[Any] = attribute()

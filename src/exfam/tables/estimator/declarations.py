@@ -208,7 +208,7 @@ class TableFit(Declared, section="Training"):
     device: str = parameter(
         Text(),
         'where an attention network is fitted: "cpu", "cuda", or "auto": CUDA if present',
-        default="cpu",
+        default="auto",
     )
     progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
 
