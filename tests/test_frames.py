@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import exfam
-from exfam.checks import DataError, UnknownItemError
+from exfam.checks import DataError, ExfamWarning, UnknownItemError
 from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.groups import Groups
@@ -74,10 +74,12 @@ def test_other_columns_do_not_matter_and_several_values_are_observed_together():
     assert groups.lengths.tolist() == [2, 1] and groups.columns == ()
     assert groups.group_names.tolist() == [2, 1]
     frame = {"g": [1, 1, 1], "a": [1.0, None, 3.0], "b": [1, 2, 3]}
-    groups = Groups.from_frame(frame, group="g", value=["a", "b"])
-    assert list(groups.values) == ["a", "b"]
-    assert groups.observed.tolist() == [True, False, True]
-    assert groups.pad([0]).values["b"].tolist() == [[1, 0, 3]]
+    for reader in (Groups.from_frame, exfam.read):
+        with pytest.warns(ExfamWarning, match="1 of 3 rows have some of their values and lack"):
+            groups = reader(frame, group="g", value=["a", "b"])
+        assert list(groups.values) == ["a", "b"]
+        assert groups.observed.tolist() == [True, False, True]
+        assert groups.pad([0]).values["b"].tolist() == [[1, 0, 3]]
 
 
 @pytest.mark.parametrize(

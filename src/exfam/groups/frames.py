@@ -17,7 +17,7 @@ from exfam.columns.label_index import IndexedVocabulary, index_of
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, varying_error
 from exfam.columns.results import frame_of
 from exfam.columns.rules import holds_labels
-from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
+from exfam.columns.suspects import warn_of_gaps, warn_of_stand_ins, warn_of_twins
 from exfam.groups.flat import columns_of
 from exfam.groups.groups import CONTEXT, Groups
 
@@ -108,6 +108,8 @@ def read_frame(
         warn_of_stand_ins(values)
     missing = [np.isnan(column) for column in values.values()]
     observed = ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
+    n_some = int((~observed & ~np.all(missing, axis=0)).sum()) if missing else 0
+    warn_of_gaps(values, n_some=n_some, n_rows=held.n_rows)
     keys = list(named("order").values())
     kept, ignored = np.lexsort((*reversed(keys), group.codes)), None
     if unknown == "ignore":
