@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
+from efa_base.item_bases import N_ITEMS, PENALTY, outputs, rich_groups
 from exfam.efa.base import choose, fit_ridge, scoring
 from exfam.efa.base.fit_ridge import LeftOut, ridge_items
 from exfam.efa.base.ridge_link import ridge_link
 from exfam.efa.base.sets import held_items
+from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT
 from exfam.likelihoods.two_part import DIRECTIONS
 from exfam.training.lbfgs import find_minimum
-from model_cases import make_groups
+from model_cases import make_groups, whole
 
 MOST = {"most_items": N_ITEMS, "most_outputs": 10**6, "seed": 0, "hard": True}
 
@@ -115,6 +116,23 @@ def test_without_known_items_the_numbers_stay_at_their_start():
     groups = groups.with_(item=np.full_like(groups.item, -1))
     base = fit_ridge.fit_ridge_items(groups, N_ITEMS, support="none")
     torch.testing.assert_close(base.numbers, torch.tensor(fit_ridge.START))
+
+
+def test_numbers_are_not_carried_to_contexts_smaller_than_those_they_were_fitted_to():
+    groups = make_groups(lengths=[6] * 40, repeats=False, n_items=N_ITEMS)
+    base = fit_ridge.fit_ridge_items(groups, N_ITEMS, support="none")
+    assert base.least_size == 5.0
+    sizes = make_groups(lengths=[1, 2, 6], repeats=False, n_items=N_ITEMS)
+    link = base.link_inputs(whole(sizes), present_elements(whole(sizes)), torch.arange(N_ITEMS))
+    torch.testing.assert_close(link.log_size[1:], torch.tensor(5.0).log().expand(8) - 1.5)
+    eta = outputs(base, whole(sizes))
+    torch.testing.assert_close(eta[0], link.log_popularity[0])
+    assert (eta[1] - link.log_popularity[0]).std() > 0.01
+    again = choose.empty_base(choose.base_shape(base)).eval()
+    again.load_state_dict(base.state_dict())
+    torch.testing.assert_close(outputs(again, whole(sizes)), eta, rtol=0, atol=0)
+    short = make_groups(lengths=[1, 2] * 20, repeats=False, n_items=N_ITEMS)
+    assert fit_ridge.fit_ridge_items(short, N_ITEMS, support="none").least_size == 1.0
 
 
 def test_long_groups_are_not_all_seen(monkeypatch):

@@ -114,4 +114,5 @@ def _ridge(
         count=count,
         numbers=base.numbers.cpu().clone(),
     )
+    ridge.least_size = base.least_size
     return ridge.to(base.precision.device).eval()

@@ -55,7 +55,7 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
     shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
-    return shape | {"n_counted": base.n_counted}
+    return shape | {"n_counted": base.n_counted, "least_size": base.least_size}
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -73,5 +73,7 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         count=count,
         numbers=torch.zeros(2, 6),
     )
+    # Older versions had neither.
     ridge.n_counted = int(shape.get("n_counted", n_items))
+    ridge.least_size = float(shape.get("least_size", 1.0))
     return ridge

@@ -30,6 +30,8 @@ MOST_ELEMENTS = 200_000
 # The strength is searched in half decades, from 10^1.5 on, with as many items covered as chosen.
 SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 2_000_000
 FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
+# The share of elements in contexts that are too small to fit numbers to their sizes.
+SMALL_CONTEXTS = 0.02
 START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
@@ -66,7 +68,7 @@ def fit_ridge_items(
     """
     search = RidgeSearch() if search is None else search
     held = held_items(groups, n_items)
-    count = np.asarray(held.sum(0)).ravel()
+    count, least_size = np.asarray(held.sum(0)).ravel(), least_context(held)
     draw = partial(LeftOut.draw, groups, count, seed=seed, hard=support == "hard")
     few = draw(most_items=SEARCH_ITEMS, most_outputs=SEARCH_OUTPUTS)
     many = draw(most_items=MOST_ITEMS, most_outputs=MOST_OUTPUTS)
@@ -75,19 +77,34 @@ def fit_ridge_items(
         share = (count + 0.5) / (count.mean() + 0.5)
         return 10 ** (half_decades / 2) * share**POWER
 
+    def ridge_of(half_decades: float, most: int) -> RidgeItems:
+        ridge = ridge_items(held, penalties(half_decades), most=most)
+        ridge.least_size = least_size
+        return ridge
+
     def nats(half_decades: float) -> float:
-        ridge = ridge_items(held, penalties(half_decades), most=SEARCH_ITEMS)
+        ridge = ridge_of(half_decades, SEARCH_ITEMS)
         start = search.start(half_decades)
         search.numbers[half_decades], found = fit_link(few.inputs(ridge), start=start)
         return found
 
     strength = lowest_strength(nats, first=search.first)
     search.first = min(max(float(round(strength)), LOWEST), HIGHEST - 1)
-    ridge = ridge_items(held, penalties(strength), most=MOST_COVERED)
+    ridge = ridge_of(strength, MOST_COVERED)
     start = search.start(strength) if search.ends is None else search.ends
     search.ends, _ = fit_link(many.inputs(ridge), start=start)
     ridge.numbers.copy_(search.ends)
     return ridge.eval()
+
+
+def least_context(held: scipy.sparse.csr_array) -> float:
+    """Items beside an element in all but the few smallest contexts of groups x items; 1 at least.
+
+    Lines in the log of the size say nothing of sizes that they were not fitted to.
+    """
+    size = np.sort(np.diff(held.indptr))
+    below = np.searchsorted(np.cumsum(size), SMALL_CONTEXTS * size.sum())
+    return float(max(1, size[below] - 1)) if size.sum() else 1.0
 
 
 def lowest_strength(nats: Callable[[float], float], *, first: float = FIRST) -> float:
@@ -136,6 +153,12 @@ class TargetInputs(NamedTuple):
     link: LinkInputs
     added: Float[Tensor, "rows chosen"]
     item: Int64[Tensor, "rows"]
+
+    def with_context(self) -> "TargetInputs":
+        """Without rows whose outputs no numbers change."""
+        kept = self.link.log_size.isfinite()
+        link = LinkInputs(*(part[kept] for part in self.link))
+        return TargetInputs(link, self.added[kept], self.item[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +281,7 @@ def fit_link(
 ) -> tuple[Float[Tensor, "two six"], float]:
     """The link's numbers of the least nats a target, held at `center`, and those nats."""
     center = torch.tensor(START) if center is None else center
+    inputs = inputs.with_context()
     chance = chance_of(inputs.link.score)
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:

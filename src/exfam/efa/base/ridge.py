@@ -68,6 +68,9 @@ class RidgeItems(nn.Module):
     numbers: Tensor
     # Items that popularity is a share of: those of the fit, not those added since.
     n_counted: int
+    # Smaller contexts, of which the fit saw few or none, count as of this size; where it is above
+    # 1, outputs without any context are log popularity.
+    least_size: float = 1.0
 
     def __init__(
         self,
@@ -154,7 +157,10 @@ class RidgeItems(nn.Module):
         sets = Sets.of(batch, self.n_items)
         size = sets.totals(torch.ones_like(sets.item, dtype=self.count.dtype))[where[0]]
         others = size - (sets.left_out[where] >= 0).to(size)
-        return others.clamp(1, MOST_IN_CONTEXT).log() - _MEAN_LOG_SIZE
+        log_size = others.clamp(self.least_size, MOST_IN_CONTEXT).log() - _MEAN_LOG_SIZE
+        if self.least_size == 1.0:
+            return log_size
+        return log_size.masked_fill(others == 0, -torch.inf)
 
     def add(self, groups: Groups) -> None:
         """Take in further groups as if they had been fitted too; penalties and numbers stay."""

@@ -3,11 +3,13 @@
     eta_j = a log pop_j + b (log pop_j + 6)^2 / 10
             + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j) + d log max(s_j, 1/10000)
 
-with a, b, g, c, d and log kappa that are lines in the log of how many items the context has.
+with a, b, g, c, d and log kappa that are lines in the log of how many items the context has. Where
+a fit saw hardly any context without items, eta_j = log pop_j there.
 """
 
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, maximum
 
@@ -31,8 +33,12 @@ class RidgeNumbers(NamedTuple):
     def at(
         cls, numbers: Float[Tensor, "two six"], log_size: Float[Tensor, "rows"]
     ) -> "RidgeNumbers":
-        """Of contexts of these sizes: `numbers[0] + numbers[1] * log_size`."""
-        return cls(*(numbers[0] + numbers[1] * log_size[:, None]).T[:, :, None])
+        """Of contexts of these sizes: `numbers[0] + numbers[1] * log_size`; of -inf (1, 0, ...)."""
+        empty = log_size.isinf()
+        line = numbers[0] + numbers[1] * log_size.masked_fill(empty, 0.0)[:, None]
+        alone = torch.zeros_like(line)
+        alone[:, 0] = 1.0
+        return cls(*torch.where(empty[:, None], alone, line).T[:, :, None])
 
     def rows(self, rows: slice) -> "RidgeNumbers":
         """Those of some rows."""
@@ -42,7 +48,7 @@ class RidgeNumbers(NamedTuple):
 class LinkInputs(NamedTuple):
     """Scores of some items, their log popularity, and the logs of the contexts' sizes.
 
-    `log_size` is 0 at 4 or 5 items, and of none as of one.
+    `log_size` is 0 at 4 or 5 items; of no item it is as of one, or -inf.
     """
 
     score: Float[Tensor, "rows chosen"]

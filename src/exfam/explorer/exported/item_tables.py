@@ -29,6 +29,7 @@ def item_tables(view: ItemsView) -> dict[str, Any]:
         "link": "ridge" if isinstance(base, RidgeItems) else "line",
         "smooth": isinstance(base, RidgeItems) or base.smooth,
         "numbers": base.numbers.tolist(),
+        "least_size": getattr(base, "least_size", 1.0),
         "repeat": _repeat(model),
         "related": [_related(view, code) for code in range(len(view.names))],
         "groups": [] if view.groups is None else groups_of_view(view),

@@ -103,7 +103,8 @@ export class ItemBase {
   }
 
   output(score, item, size) {
-    const log_size = Math.log(Math.min(MOST, Math.max(1, size))) - MEAN_LOG_SIZE;
+    const log_size = Math.log(Math.min(MOST, Math.max(this.least_size, size))) - MEAN_LOG_SIZE;
+    if (size === 0 && this.least_size > 1) return this.log_popularity[item];
     const line = this.numbers[0].map((number, k) => number + this.numbers[1][k] * log_size);
     const popularity = this.log_popularity[item];
     if (this.link === "line") {
