@@ -25,7 +25,7 @@ version = release = exfam.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "formulas",
     "myst_nb",
     "sphinx_gallery.gen_gallery",
 ]

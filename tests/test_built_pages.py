@@ -20,8 +20,8 @@ PAGES = ["index", *(f"guide/{name}" for name in GUIDE), "api/generated/exfam.EFA
 TUTORIALS = ["baskets", "ratings", "stations", "table", "words"]
 # Pages whose code draws at least one picture.
 DRAWN = {*(f"guide/{name}" for name in GUIDE[:10]), "index"}
-# MathJax comes from the network, which tests do not use.
-MATHJAX = re.compile(r"<script[^>]*mathjax[^>]*></script>", re.IGNORECASE)
+# What a page would fetch from the network.
+FETCHED = re.compile(r"<(?:script|img|iframe)[^>]*src=.https?:|<link[^>]*stylesheet[^>]*https?:")
 MEASURE = """<script>
 addEventListener("load", async () => {
   const pictures = [...document.querySelectorAll("article img")];
@@ -83,7 +83,8 @@ def lay_out(names, folder):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(path)
     for name in names:
-        text = MATHJAX.sub("", (BUILT / f"{name}.html").read_text(encoding="utf-8"))
+        text = (BUILT / f"{name}.html").read_text(encoding="utf-8")
+        assert not FETCHED.search(text), name
         script = MEASURE.replace("PAGE", json.dumps(name))
         (site / f"{name}.html").write_text(text.replace("</head>", script, 1), encoding="utf-8")
     frames = "".join(
