@@ -17,11 +17,13 @@ from exfam.families import Gaussian
 from exfam.families.mixtures import Mixture
 from exfam.fields.draws import Forecast, Sensing
 from exfam.fields.explanations import FieldExplanation
+from exfam.fields.stations import StationPlan
 from exfam.positions import PositionAttention
 from exfam.scores.prediction import Prediction
 from exfam.scores.recommenders import RecommenderScores
 from exfam.tables.answers.orders import OrderDisagreement
 from exfam.tables.answers.similarity import column_similarity
+from exfam.tables.experts.faithfulness import DeletionInsertion
 from exfam.training.history import Epoch, History
 from small_forests import small_forests
 
@@ -113,5 +115,6 @@ RESULTS = [
         k=2, groups=WORDS, n_hidden=3, n_items=9, by_group={"Popularity": {"hits": NUMBERS}},
         overall={"Popularity": {"coverage": 0.5}},
     ),
+    StationPlan(np.eye(3), NUMBERS, np.eye(3), NUMBERS, 2.0), DeletionInsertion(NUMBERS, NUMBERS),
     *of_tables(), *of_communities(), *of_events(),
 ]  # fmt: skip

@@ -19,7 +19,6 @@ from exfam.estimator.registry import REGISTRY, class_of
 from exfam.groups import Groups
 from exfam.language.text_encoders import TextEncoder
 from exfam.positions import PositionAttention
-from exfam.tables.experts.faithfulness import DeletionInsertion
 from result_cases import GAUSSIAN, RESULTS
 
 NOTHING = np.array([], object)
@@ -48,8 +47,8 @@ def returned(annotation):
 
 @pytest.mark.parametrize("kind", REGISTRY)
 def test_methods_return_results_that_become_frames(kind):
-    # Curves, data, and a model.
-    others = {DeletionInsertion, Groups, TextEncoder}
+    # Data, and a model.
+    others = {Groups, TextEncoder}
     for name, method in inspect.getmembers(class_of(kind), inspect.isfunction):
         if name.startswith("_"):
             continue

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from exfam import __version__, cli
 from exfam.checks import ExfamError
+from exfam.cli.commands import COMMANDS, ENTRY_POINTS, commands
 from exfam.cli.options import Form
 from exfam.cli.output import (
     SHOWN_ROWS,
@@ -113,6 +115,13 @@ def test_a_reader_who_leaves_is_no_error():
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     assert done.returncode == 141 and done.stderr == ""
+
+
+def test_commands_that_cannot_be_imported_are_left_out(monkeypatch, capsys):
+    broken = EntryPoint("more", "no_such_package:COMMANDS", ENTRY_POINTS)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [broken])
+    assert commands.__wrapped__() == COMMANDS
+    assert "the commands of 'more' are left out: No module named" in capsys.readouterr().err
 
 
 def test_help_loads_nothing_heavy():

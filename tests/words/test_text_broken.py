@@ -9,7 +9,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.text import Vocabulary, prepare_text
-from exfam.reading.text.corpus import Position, SentenceSource
+from exfam.reading.text.corpus import Position, SentenceSource, find_source
 from exfam.reading.text.numbering import Pace
 from exfam.reading.text.word_table import PIECE
 from words.text_cases import LINES, prepared
@@ -35,6 +35,27 @@ def test_bytes_that_are_no_text(tmp_path, size, packed, bad, message):
     with pytest.raises(DataError, match=message):
         prepared(path, tmp_path / "a" / "b", pace=Pace(piece=size))
     assert [path.name for path in (tmp_path / "a").iterdir()] == [], "nothing is left of it"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("size", [3, 1 << 20])
+def test_files_of_other_encodings_are_read_as_the_same_in_utf8(tmp_path, encoding, size):
+    text = GOOD.decode()
+    plain, own = tmp_path / "plain.txt", tmp_path / "own.txt.gz"
+    plain.write_bytes(GOOD)
+    own.write_bytes(gzip.compress(text.encode(encoding)))
+    pieces = [
+        b"".join(piece.text for piece in find_source(path, encoding=name).pieces(start=at, size=9))
+        for path, name in ((plain, None), (own, encoding))
+        for at in (Position(), Position(offset=size if size < len(GOOD) else len(GOOD)))
+    ]
+    assert pieces[:2] == pieces[2:] and pieces[0].decode() == text
+    words = prepare_text(own, min_count=1, encoding=encoding).vocabulary
+    assert "é" in words.words
+    with pytest.raises(DataError, match="`encoding` must be that of the text, got 'ascii' for .*o"):
+        prepare_text(own, min_count=1, encoding="ascii")
+    with pytest.raises(ExfamError, match="`encoding` must be the name of an encoding that Python"):
+        prepare_text(own, encoding="klingon")
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])

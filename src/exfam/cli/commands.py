@@ -50,7 +50,7 @@ COMMANDS = {
         ("predict", "values, or items, given their context, a row each", "answers:PREDICT"),
         ("recommend", "the most probable further items of each group", "answers:RECOMMEND"),
         ("similar", "the items most similar to items", "similar:SIMILAR"),
-        ("explain", "which context counted, by attention weights", "answers:EXPLAIN"),
+        ("explain", "what each piece of evidence added to a prediction", "answers:EXPLAIN"),
         ("info", "what a model or a prepared folder holds", "folders:INFO"),
         ("report", "a page about a model and its data", "folders:REPORT"),
         ("explore", "ask a model what if, in the browser", "exploring:EXPLORE"),
@@ -77,7 +77,10 @@ def commands() -> dict[str, Command]:
     """Our commands and those of other installed packages, by name."""
     added: dict[str, Command] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        added |= entry.load()
+        try:
+            added |= entry.load()
+        except ImportError as error:
+            _fail("exfam", f"the commands of {entry.name!r} are left out: {error}.")
     return COMMANDS | added
 
 

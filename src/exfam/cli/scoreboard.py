@@ -136,6 +136,6 @@ def _table(rows: list[_Row]) -> pa.Table:
                 for measure in rows[0].figures.measures
             },
             "epochs": pa.array([row.epochs for row in rows], pa.int64()),
-            "seconds": [row.seconds for row in rows],
+            "seconds": [round(row.seconds, 2) for row in rows],
         }
     )

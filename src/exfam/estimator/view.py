@@ -18,6 +18,8 @@ _STYLE = (
     ".exfam-model th{opacity:0.7;white-space:nowrap}"
 )
 
+_UNMEASURED = "not measured by the fit; score(data) measures it, in nats"
+
 
 def model_html(estimator: Any) -> str:
     """scikit-learn's view of the parameters, below what the fit was if there was one."""
@@ -42,7 +44,7 @@ def fit_rows(estimator: Any) -> dict[str, list[str]]:
     """What the view says of a fit: the title of each row, and its lines."""
     return {
         "data": _data_lines(estimator),
-        "score": _base_lines(estimator) or _epoch_lines(estimator),
+        "score": _base_lines(estimator) or _epoch_lines(estimator) or [_UNMEASURED],
         "added": gain_sentences(estimator),
         "took": _time_lines(estimator),
     }

@@ -9,6 +9,7 @@ from jaxtyping import Float, Float64
 from scipy.spatial import Delaunay, QhullError
 
 from exfam.checks import ExfamError, check_whole
+from exfam.columns.results import TabularResult
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.new_sites import extend
 from exfam.fields.base.part import FieldBasePart
@@ -21,8 +22,8 @@ from exfam.fields.networks.links import model_unit
 MOST_PLACES = 3000
 
 
-@dataclass(frozen=True, eq=False)
-class StationPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class StationPlan(TabularResult):
     """By how much a measurement at each candidate lowers the mean predictive variance of a map.
 
     `reduction`: of each candidate, in the squared unit of the value (where logarithms or roots are
@@ -40,6 +41,12 @@ class StationPlan:
     places: Float[np.ndarray, "places space"]
     spread: Float[np.ndarray, "places"]
     variance: float
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """A row for each candidate, the one that lowers the mean variance most first."""
+        order = np.argsort(-self.reduction, kind="stable")
+        at = {f"coordinate_{k}": own[order] for k, own in enumerate(self.candidates.T)}
+        return {**at, "reduction": self.reduction[order], "share": self.share[order]}
 
     @property
     def best(self) -> int:

@@ -62,7 +62,9 @@ def association_map(
     axes.tick_params(axis="x", rotation=90, length=0)
     axes.set_xlim(-0.5, n - 0.5)
     axes.spines[["left", "bottom"]].set_visible(False)
-    style.color_bar(ScalarMappable(norm, _BOTH_WAYS), axes, shrink=0.6).set_label(label)
+    # Matplotlib draws bars of 50 colors and more as bitmaps.
+    few = ScalarMappable(norm, _BOTH_WAYS.resampled(41))
+    style.color_bar(few, axes, shrink=0.6).set_label(label)
     return style.drawn(figure, ax)
 
 

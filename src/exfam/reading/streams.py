@@ -1,6 +1,7 @@
 """Files as streams of bytes; what is packed is unpacked up to a limit: it may hold very much."""
 
 import bz2
+import codecs
 import gzip
 import io
 import os
@@ -73,6 +74,43 @@ class _Limited(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return int(self._stream.seek(offset, whence))
+
+
+def recoded(
+    path: str | os.PathLike[str], stream: BufferedIOBase, encoding: str
+) -> io.BufferedReader:
+    """A stream of text in some encoding as a stream of UTF-8.
+
+    Reading raises DataError where the encoding does not fit.
+    """
+    return io.BufferedReader(_Recoded(stream, encoding, os.fspath(path)), 1 << 17)
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-8 of what is decoded, a block at a time."""
+
+    def __init__(self, stream: BufferedIOBase, encoding: str, path: str) -> None:
+        self._stream, self._encoding, self._path = stream, encoding, path
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready, self._is_done = b"", False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._is_done:
+            block = self._stream.read(1 << 17)
+            self._is_done = not block
+            try:
+                self._ready = self._decoder.decode(block, final=self._is_done).encode()
+            except UnicodeError as error:
+                raise DataError(
+                    f"`encoding` must be that of the text, got {self._encoding!r} for "
+                    f"{self._path}: {error}. Name another one, such as 'utf-8' or 'cp1252'."
+                ) from error
+        taken, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:

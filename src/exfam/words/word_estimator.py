@@ -25,6 +25,7 @@ from exfam.estimator.rules import (
     OrWord,
     Positive,
     Share,
+    TextEncoding,
     Whole,
     python_number,
 )
@@ -106,6 +107,9 @@ class TextReading(Declared, section="Text"):
     lower: bool = parameter(Flag(), "whether text is read in lower case", default=False)
     cleaning: str | None = parameter(
         Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out', default=None
+    )
+    file_encoding: str | None = parameter(
+        OrNone(TextEncoding()), 'of files, such as "latin-1"; None for UTF-8', default=None
     )
 
 
@@ -306,7 +310,11 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
 
     @property
     def _reading(self) -> dict[str, Any]:
-        return {name: python_number(getattr(self, name)) for name in TextReading.declared}
+        names = {"file_encoding": "encoding"}
+        return {
+            names.get(name, name): python_number(getattr(self, name))
+            for name in TextReading.declared
+        }
 
     def _sampled_pass(self, *, nats_every: int) -> Piece:
         """A pass with negative sampling; nats are computed for one in so many groups of windows."""

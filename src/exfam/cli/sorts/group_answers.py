@@ -10,6 +10,7 @@ from exfam.cli.output import beside, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
 from exfam.columns.results import arrow_column
+from exfam.estimator.gain import gain_sentences
 from exfam.groups import Groups
 
 # As many columns as a file of rows can bear.
@@ -88,7 +89,8 @@ def explanation_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
     )
     pieces = [piece for group in explanations for piece in _tables(group, chosen)]
     # What is empty has columns of no type.
-    return stacked([piece for piece in pieces if len(piece["weight"])] or pieces[:1]), []
+    rows = stacked([piece for piece in pieces if len(piece["weight"])] or pieces[:1])
+    return rows, gain_sentences(model)
 
 
 def _value_parts(model: Any, groups: Groups, chosen: Any) -> dict[str, Any]:

@@ -5,15 +5,16 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from exfam.checks import CheckpointError, DataError, ExfamWarning, is_utf8
 from exfam.reading.paths import named_files
-from exfam.reading.streams import opener_of, unpacking
+from exfam.reading.streams import opener_of, recoded, unpacking
 from exfam.reading.text.word_table import PIECE, measure
 
 KINDS = "a path, a folder, a list of paths, or sentences (text or lists of words)"
@@ -55,15 +56,22 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class FileSource:
-    """Text files, plain or packed (.gz, .bz2), in the order they are read."""
+    """Text files, plain or packed (.gz, .bz2), in the order they are read.
+
+    `encoding`: of all of them, None for UTF-8
+    """
 
     paths: tuple[Path, ...]
+    encoding: str | None = None
 
     @property
     def fingerprint(self) -> list[list[Any]]:
-        """Name, size in bytes and time of change (in nanoseconds) of each file."""
+        """Name, size in bytes, time of change (in nanoseconds) and encoding of each file."""
         stats = [(path, path.stat()) for path in self.paths]
-        return [[os.path.realpath(path), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
+        own = [] if self.encoding is None else [self.encoding]
+        return [
+            [os.path.realpath(path), stat.st_size, stat.st_mtime_ns, *own] for path, stat in stats
+        ]
 
     @property
     def total(self) -> int:
@@ -83,7 +91,10 @@ class FileSource:
             position = start if number == start.file else Position(file=number)
             try:
                 with open(path, "rb") as stored:
-                    for piece in _of_file(path, stored, position, size):
+                    file = stored if opener_of(path) is None else unpacking(path, stored)
+                    if self.encoding is not None:
+                        file = recoded(path, file, self.encoding)
+                    for piece in _of_file(path, file, position, size):
                         _check_bytes(piece.text, path, position)
                         yield replace(piece, done=before + stored.seek(0, os.SEEK_CUR))
                         position = piece.after
@@ -124,15 +135,15 @@ class SentenceSource:
         yield TextPiece(b"", end, ends=True, done=number)
 
 
-def find_source(source: Any) -> FileSource | SentenceSource:
-    """The files or sentences that `source` means.
+def find_source(source: Any, *, encoding: str | None = None) -> FileSource | SentenceSource:
+    """The files, of this encoding, or sentences that `source` means.
 
     A text or path is a file, a folder (all files in it and below, by name) or a pattern such as
     'wiki/*.gz'. A list whose first entry is a path, or a text that names a file or folder, is one
     of paths; any other iterable is one of sentences.
     """
     if isinstance(source, str | os.PathLike):
-        return _files([source])
+        return FileSource(_files([source]), encoding)
     is_single = isinstance(source, bytes | bytearray) or getattr(source, "ndim", 1) == 0
     if is_single or not isinstance(source, Iterable):
         raise DataError(f"`source` must be {KINDS}, got {type(source).__name__}.")
@@ -142,10 +153,12 @@ def find_source(source: Any) -> FileSource | SentenceSource:
     if first and isinstance(source, list | tuple) and isinstance(first[0], str):
         is_name = "\n" not in first[0] and len(first[0]) <= 4096
         is_path = is_name and os.path.exists(first[0])
-    return _files(chain(first, entries)) if is_path else SentenceSource(chain(first, entries))
+    if is_path:
+        return FileSource(_files(chain(first, entries)), encoding)
+    return SentenceSource(chain(first, entries))
 
 
-def _files(names: Iterable[Any]) -> FileSource:
+def _files(names: Iterable[Any]) -> tuple[Path, ...]:
     paths = []
     for name in names:
         if not isinstance(name, str | os.PathLike):
@@ -154,12 +167,15 @@ def _files(names: Iterable[Any]) -> FileSource:
                 "."
             )
         paths += named_files(name, below=True, advice="Text itself is passed in a list.")
-    return FileSource(tuple(paths))
+    return tuple(paths)
 
 
-def _of_file(path: Path, stored: IO[bytes], start: Position, size: int) -> Iterator[TextPiece]:
-    file = stored if opener_of(path) is None else unpacking(path, stored)
-    file.seek(start.offset)
+def _of_file(path: Path, file: BufferedIOBase, start: Position, size: int) -> Iterator[TextPiece]:
+    if file.seekable():
+        file.seek(start.offset)
+    else:
+        for first in range(0, start.offset, size):
+            file.read(min(size, start.offset - first))
     position, kept = start, b""
     while block := file.read(size):
         block = kept + block
@@ -193,7 +209,7 @@ def _check_bytes(text: bytes, path: Path, position: Position) -> None:
     if (at := text.find(b"\0")) >= 0:
         raise DataError(
             f"`source` must be text, got a NUL {_at(path, position, text[:at])}: a binary file, "
-            "or one in UTF-16. Convert it to UTF-8, or leave it out."
+            "or one in UTF-16. Name its `encoding`, or leave it out."
         )
     try:
         text.isascii() or text.decode()
@@ -201,7 +217,7 @@ def _check_bytes(text: bytes, path: Path, position: Position) -> None:
         at = error.start
         raise DataError(
             f"`source` must be encoded in UTF-8, got byte {text[at]:#04x} "
-            f"{_at(path, position, text[:at])}. Convert the file to UTF-8."
+            f"{_at(path, position, text[:at])}. Name its encoding, such as encoding='cp1252'."
         ) from None
 
 

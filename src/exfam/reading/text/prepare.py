@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
+from exfam.columns.dialect import check_encoding
 from exfam.files import lock_folder, new_scratch_folder, release, write_atomically
 from exfam.folders import put_folder
 from exfam.reading.folders import unwritable
@@ -53,10 +54,11 @@ def prepare_text(
     resume: bool = True,
     overwrite: bool = False,
     progress: Callable[[Progress], Any] | None = None,
+    encoding: str | None = None,
 ) -> PreparedText:
     """Read a corpus once, in pieces, into token ids that are mapped into memory and a vocabulary.
 
-    `source`: a file (plain, .gz or .bz2, UTF-8), a folder, a list of paths, or sentences, each a
+    `source`: a file (plain, .gz or .bz2), a folder, a list of paths, or sentences, each a
     text or a list of words. `folder`: where the prepared text is kept, for `open_text`; without one
     it is a temporary file that is gone with the tokens. Words end at white space, as in
     `str.split`.
@@ -76,6 +78,7 @@ def prepare_text(
     `overwrite`: whether a prepared text in `folder` may be replaced; one of the same files and
         options is opened otherwise (default False)
     `progress`: called with a `Progress` after each piece (default None)
+    `encoding`: of files, such as "latin-1" or "utf-16" (default None, for UTF-8)
 
     Raises DataError for a source that cannot be read, naming file, line and byte or the sentence,
     for one that leaves fewer than two words, and for a `folder` that is not free; ExfamError for an
@@ -84,23 +87,32 @@ def prepare_text(
     """
     options = TextOptions(min_count, max_words, sentences, lower, cleaning, max_distinct)
     pace = Pace() if progress is None else Pace(report=progress)
-    preparation = preparation_of(source, options=options, known=vocabulary, pace=pace)
+    preparation = preparation_of(
+        source, options=options, known=vocabulary, pace=pace, encoding=encoding
+    )
     if folder is None:
         return _prepared_for_now(preparation)
     return prepare_into(folder, preparation, resume=resume, overwrite=overwrite)
 
 
 def preparation_of(
-    source: Any, *, options: TextOptions, known: Vocabulary | None, pace: Pace
+    source: Any,
+    *,
+    options: TextOptions,
+    known: Vocabulary | None,
+    pace: Pace,
+    encoding: str | None = None,
 ) -> Preparation:
     """What there is to do; raises for what is wrong before any text is read."""
     options.check()
+    if encoding is not None:
+        check_encoding("encoding", encoding)
     if is_prepared_text(source):
         raise DataError(
             f"`source` must be text, got a prepared text: {os.fspath(source)!r}. Open it: "
             "open_text(source)."
         )
-    corpus = find_source(source)
+    corpus = find_source(source, encoding=encoding)
     return Preparation(corpus, options, known, pace, recipe(options, known, corpus.fingerprint))
 
 

@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.figure import Figure
 
 from exfam.estimator.gain import gain_sentences
+from exfam.plots.communities import association_map
+from exfam.plots.style import make_figure
 from exfam.report import cautions
 from exfam.report.contents import ReportContent, ReportRequest
-from exfam.report.page import Facts, Section, Summary, TableData, left_out
+from exfam.report.page import Facts, Picture, Section, Summary, TableData, left_out
 from exfam.report.verdicts import with_error
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.scores.metrics import mean_over_groups
@@ -16,6 +19,8 @@ from exfam.scores.metrics import mean_over_groups
 _SPECIES, _SHARES, _PAIRS = "Species", "Knowing the others", "Who occurs with whom"
 _KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
 _LISTED, _MOST_PAIRS, _MOST_SITES = 40, 12, 2000
+# Species of the picture, and of that for a phone.
+_DRAWN, _NARROW = 16, 6
 
 
 def community_report(model: Any, request: ReportRequest) -> ReportContent:
@@ -141,4 +146,30 @@ def _pair_section(model: Any) -> Section:
         ["pair", "correlation", "95 %"], rows, words=["pair"], marked=marked,
         title="The strongest pairs",
     )  # fmt: skip
-    return Section(_PAIRS, text=text, parts=[table])
+    return Section(_PAIRS, text=text, parts=[_map(model, associations, pairs), table])
+
+
+def _map(model: Any, associations: Any, pairs: list[Any]) -> Picture:
+    """Of the species of the strongest pairs."""
+    index = {name: k for k, name in enumerate(model.species_)}
+    strongest = list(dict.fromkeys(index[name] for a, b, *_ in pairs for name in (a, b)))
+
+    def drawn(most: int, width: float) -> Figure:
+        own = np.sort(strongest[:most])
+        square = np.ix_(own, own)
+        names = [str(model.species_[k]) for k in own]
+        figure = make_figure(width=width, height=0.8 * width)
+        association_map(
+            associations.correlation[square],
+            names,
+            clear=associations.is_clear[square],
+            ax=figure.subplots(),
+        )
+        return figure
+
+    return Picture(
+        "Species that occur together (blue) or avoid each other (orange)",
+        drawn(_DRAWN, 7.6),
+        "Gray dots are pairs that are not clear of 0.",
+        narrow=drawn(_NARROW, 4.5),
+    )

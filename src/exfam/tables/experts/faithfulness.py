@@ -7,14 +7,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64
 
 from exfam.checks import DataError, ExfamError, check_seed
+from exfam.columns.results import TabularResult
 from exfam.tables.answers.distributions import TableModel, cell_log_prob
 from exfam.tables.data import Cells
 
 _REPEATS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class DeletionInsertion:
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletionInsertion(TabularResult):
     """Mean log p(target) in nats while the cells of each row go or come, most important first.
 
     One figure after each number of cells, from 0 on.
@@ -24,6 +25,11 @@ class DeletionInsertion:
 
     deleted: Float64[np.ndarray, "steps"]
     inserted: Float64[np.ndarray, "steps"]
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """A row for each number of cells."""
+        cells = np.arange(len(self.deleted))
+        return {"cells": cells, "deleted": self.deleted, "inserted": self.inserted}
 
     @property
     def deletion_area(self) -> float:
