@@ -76,7 +76,7 @@ class _Limited(io.RawIOBase):
         return int(self._stream.seek(offset, whence))
 
 
-def recoded(
+def in_utf8(
     path: str | os.PathLike[str], stream: BufferedIOBase, encoding: str
 ) -> io.BufferedReader:
     """A stream of text in some encoding as a stream of UTF-8.

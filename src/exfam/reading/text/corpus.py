@@ -14,7 +14,7 @@ import numpy as np
 
 from exfam.checks import CheckpointError, DataError, ExfamWarning, is_utf8
 from exfam.reading.paths import named_files
-from exfam.reading.streams import opener_of, recoded, unpacking
+from exfam.reading.streams import in_utf8, opener_of, unpacking
 from exfam.reading.text.word_table import PIECE, measure
 
 KINDS = "a path, a folder, a list of paths, or sentences (text or lists of words)"
@@ -93,7 +93,7 @@ class FileSource:
                 with open(path, "rb") as stored:
                     file = stored if opener_of(path) is None else unpacking(path, stored)
                     if self.encoding is not None:
-                        file = recoded(path, file, self.encoding)
+                        file = in_utf8(path, file, self.encoding)
                     for piece in _of_file(path, file, position, size):
                         _check_bytes(piece.text, path, position)
                         yield replace(piece, done=before + stored.seek(0, os.SEEK_CUR))

@@ -78,7 +78,7 @@ def prepare_text(
     `overwrite`: whether a prepared text in `folder` may be replaced; one of the same files and
         options is opened otherwise (default False)
     `progress`: called with a `Progress` after each piece (default None)
-    `encoding`: of files, such as "latin-1" or "utf-16" (default None, for UTF-8)
+    `encoding`: of files, such as "latin-1" or "utf-16"; None for UTF-8 (default None)
 
     Raises DataError for a source that cannot be read, naming file, line and byte or the sentence,
     for one that leaves fewer than two words, and for a `folder` that is not free; ExfamError for an
