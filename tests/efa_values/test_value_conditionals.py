@@ -6,9 +6,13 @@ import pytest
 from efa_values.simulated_values import conditioned, drawn_cells, drawn_model, without_own
 from exfam.checks import DataError
 from exfam.efa.values.cells import UNSEEN, ValueCells
-from exfam.efa.values.conditionals import Conditionals, given_earlier, given_others
+from exfam.efa.values.conditionals import (
+    Conditionals,
+    contributions_to_mean,
+    given_earlier,
+    given_others,
+)
 from exfam.efa.values.features import factor_features
-from exfam.efa.values.value_contributions import contributions_to_mean
 from exfam.kernels.packed import invert
 
 MODEL = drawn_model()

@@ -6,6 +6,7 @@ A prediction is its center and the nats of the value, of the mixture of all memb
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,8 +44,7 @@ class LocationUnit:
     scale: float
 
 
-@dataclass(frozen=True, eq=False)
-class PartEntries:
+class PartEntries(NamedTuple):
     """What is added to the location, the center and the nats of some cells, part by part.
 
     Of each entry: its `cell`, by its position among the chosen ones, the number of its `part` in
@@ -168,9 +168,6 @@ def _of_all_cells(name: str, to_location: np.ndarray, to_both: Both) -> PartEntr
 
 def _joined(pieces: Sequence[PartEntries]) -> PartEntries:
     """By cell and part, the largest additions to the location first."""
-    names = ("cell", "part", "source", "by_level", "to_location")
-    columns = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
-    to_both = np.concatenate([piece.to_both for piece in pieces], axis=1)
-    order = np.lexsort((-np.abs(columns["to_location"]), columns["part"], columns["cell"]))
-    ordered = {name: column[order] for name, column in columns.items()}
-    return PartEntries(**ordered, to_both=to_both[:, order])
+    whole = PartEntries(*(np.concatenate(own, axis=-1) for own in zip(*pieces, strict=True)))
+    order = np.lexsort((-np.abs(whole.to_location), whole.part, whole.cell))
+    return PartEntries(*(column[..., order] for column in whole))

@@ -10,9 +10,8 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.conditionals import model_rows
+from exfam.efa.values.conditionals import ValueContributions, contributions_to_mean, model_rows
 from exfam.efa.values.features import ValueFeatures
-from exfam.efa.values.value_contributions import ValueContributions, contributions_to_mean
 from exfam.efa.values.values_base import ValuesBase
 
 # Overall: no context, and an item that no training group had.
