@@ -326,7 +326,8 @@ def _pooled(
     pairs = [[number_outputs(f, v[r]) for f, r in zip(folds, own, strict=True)] for v in rows.held]
     locations = [np.concatenate([own for own, _ in pair], axis=1) for pair in pairs]
     log_scales = [np.concatenate([own for _, own in pair]) for pair in pairs]
-    pool = pool_numbers(locations, log_scales, unit.to_unit(y), weight)
+    in_unit, widens = unit.to_unit(y), task.later is None
+    pool = pool_numbers(locations, log_scales, in_unit, weight, widens=widens)
     alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
     outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
     return pool, added_to_numbers(pool, outputs, y, weight, members=members)

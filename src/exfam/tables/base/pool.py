@@ -96,9 +96,16 @@ def pool_numbers(
     log_scales: Sequence[Float64[np.ndarray, "rows"]],
     y: Float64[np.ndarray, "rows"],
     weight: Float64[np.ndarray, "rows"],
+    *,
+    widens: bool = True,
 ) -> Pool:
-    """The pool of numbers of least nats, its degrees of freedom by those of complete rows."""
-    pools = [_of_numbers(locations, log_scales, y, weight, df=df) for df in DEGREES]
+    """The pool of numbers of least nats, its degrees of freedom by those of complete rows.
+
+    `widens`: whether members' disagreement adds to the scale; not where later members, fitted to
+        the rows given here as well, will disagree less than these
+    """
+    given = locations, log_scales, y, weight
+    pools = [_of_numbers(*given, df=df, widens=widens) for df in DEGREES]
     return min(pools, key=lambda pair: pair[1])[0]
 
 
@@ -109,17 +116,18 @@ def _of_numbers(
     weight: Float64[np.ndarray, "rows"],
     *,
     df: float,
+    widens: bool,
 ) -> tuple[Pool, float]:
     value, share = torch.from_numpy(y), torch.from_numpy(weight / weight.sum())
     weights, scales, total = [], [], 0.0
     for k, at_share in enumerate(locations):
         location = torch.from_numpy(np.asarray(at_share))
         log_scale = torch.from_numpy(np.asarray(log_scales[k]))
-        variance = torch.from_numpy(disagreement([at_share]))
+        variance = torch.from_numpy(disagreement([at_share]) * widens)
         nats = _number_nats(location, log_scale, variance, value, share, df=df)
         free = minimized(nats, torch.zeros(len(location) + 3, dtype=torch.float64))
         weights.append(_shares(free[:-3]).numpy())
-        scales.append([float(free[-3]), float(1 + free[-2]), float(free[-1].exp())])
+        scales.append([float(free[-3]), float(1 + free[-2]), widens * float(free[-1].exp())])
         total += float(nats(free)) if k == 0 else 0.0
     return Pool(np.stack(weights), np.array(scales), df), total
 
