@@ -220,6 +220,23 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         MaskedTable(**settings, seed=1).fit(columns, checkpoint=tmp_path / "c")
 
 
+def test_few_columns_of_a_joint_model_choose_the_size_of_their_trees(monkeypatch):
+    from exfam.tables.base import fit_response
+    from exfam.tables.estimator import fit_base
+
+    choose, chosen = fit_response.choose_forest, []
+
+    def counted(*given, **options):
+        chosen.append(choose(*given, **options))
+        return chosen[-1]
+
+    monkeypatch.setattr(fit_response, "choose_forest", counted)
+    monkeypatch.setattr(fit_base, "_SIZED_OF_JOINT", 1)
+    model = MaskedTable(progress=False, fast=True).fit(FRAME[["height", "city", "grade"]])
+    assert len(chosen) == 1
+    assert all(column.folds[0].trees is not None for column in model.base_.columns.values())
+
+
 def test_fits_leave_the_global_generators_alone(kind=CLASSIFIER):
     torch.manual_seed(3)
     before, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()

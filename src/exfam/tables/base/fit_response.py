@@ -11,7 +11,13 @@ from jaxtyping import Bool, Float64
 from exfam.estimator.gain import Gain
 from exfam.tables.base.added import NumberOutputs, added_to_labels, added_to_numbers
 from exfam.tables.base.encode import TableCode
-from exfam.tables.base.fit_forest import ForestRows, ForestSettings, choose_forest, fit_forest
+from exfam.tables.base.fit_forest import (
+    ForestRows,
+    ForestSettings,
+    choose_forest,
+    fit_forest,
+    forest_settings,
+)
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import (
     Head,
@@ -48,6 +54,8 @@ from exfam.tables.data import Cells
 _DF_OF_BASE = 5.0
 # Views of training that linear predictors, and the second forest, are fitted to.
 _LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
+# Steps of trees whose size nothing chooses, in units of the usual ones.
+_LARGER_STEPS = 3.0
 _FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 50
 _SPREADS_BETWEEN = 2.56
 # Nats by which logarithms have to be better: of their Student's t there is no mean.
@@ -58,10 +66,15 @@ _OF_GAP = 12**-0.5
 
 @dataclass(frozen=True)
 class Members:
-    """Which members a model has beside its linear predictors."""
+    """Which members a model has beside its linear predictors.
+
+    `sized`: whether held rows choose how large trees are; else the number of rows says it, and
+        trees are fewer, of larger steps
+    """
 
     network: bool = True
     trees: bool = True
+    sized: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +193,12 @@ class _Fold:
         return choose_forest(*fold._forest_rows(1), **fold._of_trees, seed=seed)
 
     @property
+    def usual_trees(self) -> ForestSettings:
+        """How trees are grown by the number of rows alone, in fewer and larger steps."""
+        usual = forest_settings(self._of_trees["kind"], int(self.trained.sum()))
+        return replace(usual, learning_rate=usual.learning_rate * _LARGER_STEPS)
+
+    @property
     def _of_trees(self) -> dict[str, Any]:
         """What trees are of, and which of their numbers are codes of labels."""
         is_label = self.task.code.is_label
@@ -238,7 +257,8 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     seeds = [*range(seed, seed + len(task.held)), seed]
     settings = None
     if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
-        settings = _Fold(task, rows, y, held_by[0]).chosen_trees(seed=seed)
+        first = _Fold(task, rows, y, held_by[0])
+        settings = first.chosen_trees(seed=seed) if members.sized else first.usual_trees
     fits = [
         _fit_fold(_Fold(task, rows, y, is_held), members, settings, seed=own)
         for is_held, own in zip(held_by, seeds, strict=False)

@@ -42,6 +42,9 @@ _ROWS_OF_OTHERS, _FEWEST_OF_OTHERS, _CELLS_OF_OTHERS = 2000, 500, 40_000
 _FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
 _FOLDS_OF_JOINT = 2
+# So many columns of a joint model choose how large their trees are; in others the choice, and the
+# small steps that follow it, gained nothing for two fifths of the time.
+_SIZED_OF_JOINT = 16
 
 
 class KeptColumns:
@@ -163,7 +166,8 @@ def _members(estimator: Any, plan: TablePlan, column: int) -> Members:
     """All members of the response or, without one, of every column."""
     if plan.response is not None and column != plan.response:
         return Members(network=False, trees=False)
-    return Members(network=not estimator.fast)
+    sized = plan.response is not None or plan.targets.index(column) < _SIZED_OF_JOINT
+    return Members(network=not estimator.fast, sized=sized)
 
 
 def _rows_of(estimator: Any, plan: TablePlan) -> _Fit:
