@@ -72,3 +72,12 @@ __all__ = [
     "register_family",
     "scaled_to",
 ]
+
+# All that are listed and have a name.
+FAMILIES.update(
+    (kind.name, kind)
+    for kind in map(globals().__getitem__, __all__)
+    if isinstance(kind, type)
+    and issubclass(kind, Family)
+    and isinstance(getattr(kind, "name", None), str)
+)

@@ -41,14 +41,9 @@ def has_jumps(family: Family) -> bool:
 
 
 def with_slopes(
-    function: Callable[[Tensor], Tensor],
-    eta: Float[Tensor, "*#shape params"],
-    spread: Tensor | None,
+    family: Family, function: Callable[[Tensor], Tensor], eta: Float[Tensor, "*#shape params"]
 ) -> Float[Tensor, "*out"]:
-    """A smooth function of parameters with its first derivatives, by central differences.
-
-    `spread`: in which steps of the first parameter are measured; None for 1
-    """
+    """A smooth function of a family's parameters with first derivatives, by central differences."""
     with torch.no_grad():
         value = function(eta)
     if not (eta.requires_grad and torch.is_grad_enabled()):
@@ -56,19 +51,18 @@ def with_slopes(
     for k in range(eta.shape[-1]):
         with torch.no_grad():
             step = torch.zeros_like(eta)
-            step[..., k] = _STEP if k or spread is None else _STEP * spread
+            step[..., k] = _STEP if k else _STEP * _spread_of(family, eta)
             slope = (function(eta + step) - function(eta - step)) / (2 * step[..., k])
         moved = eta[..., k] - eta[..., k].detach()
         value = value + slope.nan_to_num(posinf=0.0, neginf=0.0) * moved
     return value
 
 
-def spread_of(family: Family, eta: Float[Tensor, "*#shape params"]) -> Float[Tensor, "*out"] | None:
-    """Half of what lies between the quartiles, where the first parameter is a location."""
+def _spread_of(family: Family, eta: Tensor) -> Tensor | float:
+    """Half of what lies between the quartiles, where the first parameter is a location, else 1."""
     if family.equivariance != "location-scale":
-        return None
-    with torch.no_grad():
-        width = family.quantile(0.75, eta) - family.quantile(0.25, eta)
+        return 1.0
+    width = family.quantile(0.75, eta) - family.quantile(0.25, eta)
     return (width / 2).clamp(1e-12, 1e12)
 
 
@@ -99,7 +93,7 @@ def log_between(
     def difference(at: Tensor) -> Tensor:
         return mass_of(*sides(family, low, high, at)).clamp(min=torch.finfo(at.dtype).tiny).log()
 
-    nats = with_slopes(difference, exact, spread_of(family, exact))
+    nats = with_slopes(family, difference, exact)
     hard, upper = _hard(family, low, high, exact.detach())
     if not bool(hard.any()):
         return nats

@@ -18,13 +18,11 @@ from exfam.families.between import (
     mass_of,
     moments_between,
     sides,
-    spread_of,
-    with_slopes,
 )
 from exfam.families.categories import Finite
 from exfam.families.likelihood import likeliest
 from exfam.families.numeric import finite_in
-from exfam.families.wrapped import Wrapped, check_wrapped
+from exfam.families.wrapped import OfMoments, check_wrapped
 
 _NEAR = 1e-3  # of a step: values that are as near are it, also in single precision
 _FARTHEST = 1e150  # of numbers whose squares are finite
@@ -42,7 +40,7 @@ def _check_continuous(family: base.Family, name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Discretized(Wrapped):
+class Discretized(OfMoments):
     """A continuous family whose values are rounded to multiples of a step, such as to counts.
 
     `family`: any continuous family that is the same for all items, such as LogNormal()
@@ -196,23 +194,6 @@ class Discretized(Wrapped):
     def _jitter(self) -> float:
         """The variance of rounding where the density is even."""
         return self.step**2 / 12
-
-    def _mean(self, eta: Tensor) -> Tensor:
-        if not self.has_mean:
-            return self.family.mean(eta)
-        exact = eta.double()
-        mean = with_slopes(lambda at: self.moments(at)[0], exact, spread_of(self.family, exact))
-        return finite_in(mean, eta)
-
-    def _variance(self, eta: Tensor) -> Tensor:
-        if not self.has_mean:
-            return self.family.variance(eta)
-        return finite_in(self.moments(eta)[1], eta)
-
-    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        if not self.has_mean:
-            return self.family.from_mean(mean, dispersion=dispersion)[..., :1]
-        return self._located(mean, dispersion)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         # A number of the family's support within each step.

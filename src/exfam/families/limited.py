@@ -1,7 +1,6 @@
 """Families whose values have limits: truncated, censored, and hurdles of zeros."""
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -19,19 +18,17 @@ from exfam.families.between import (
     just_below,
     log_between,
     moments_between,
-    spread_of,
-    with_slopes,
 )
 from exfam.families.likelihood import likeliest
 from exfam.families.numeric import finite_in
-from exfam.families.wrapped import Wrapped, check_wrapped
+from exfam.families.wrapped import OfMoments, check_wrapped
 
 _NEAR = 1e-6  # of a limit
 _ROUNDS = 12  # of draws that are rejected
 _MOST_COUNTS = 100_000  # between the limits of counts, whose moments are sums
 
 
-class Limited(Wrapped):
+class Limited(OfMoments):
     """A family with a lower limit, an upper one, or both."""
 
     lower: float | None
@@ -113,25 +110,6 @@ class Limited(Wrapped):
         if self.jumps:
             return value - self.spacing / 2
         return just_below(value) if bool(self.family.has_mass(at)) else value
-
-    @abstractmethod
-    def moments(self, eta: Float[Tensor, "*shape params"]) -> tuple[Tensor, Tensor]:
-        """Mean and variance, in double precision and without gradient."""
-
-    def _mean(self, eta: Tensor) -> Tensor:
-        if not self.has_mean:
-            return self.family.mean(eta)
-        exact = eta.double()
-        mean = with_slopes(lambda at: self.moments(at)[0], exact, spread_of(self.family, exact))
-        return finite_in(mean, eta).masked_fill(eta.isnan().any(-1), torch.nan)
-
-    def _variance(self, eta: Tensor) -> Tensor:
-        return finite_in(self.moments(eta)[1], eta) if self.has_mean else self.family.variance(eta)
-
-    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        if not self.has_mean:
-            return self.family.from_mean(mean, dispersion=dispersion)[..., :1]
-        return self._located(mean, dispersion)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         return likeliest(self._log_prob, value, self.family.initial_eta(value))

@@ -88,6 +88,8 @@ def bisected(
     """The least number between both that is enough, where all larger ones are, by halving."""
     for _ in range(times):
         middle = (low + high) / 2
+        if not bool(((low < middle) & (middle < high)).any()):
+            break
         reached = enough(middle)
         low, high = torch.where(reached, low, middle), torch.where(reached, middle, high)
     return high

@@ -20,6 +20,7 @@ _ROWS = 16384  # at a time
 _ITERATIONS = 100
 _LEAST_LOG = -700.0
 _NEAR = 1e-12  # of logarithms
+_ROUNDING = 2e-15  # of a sum of probabilities, by its size
 _LOWEST = -1e30
 
 
@@ -173,9 +174,9 @@ class Tweedie(base.PlainFamily):
             high[active] = torch.where(below, high[active], at[active])
             slope = (self._log_prob(value, own) + at[active]).exp()
             step = at[active] - miss / slope.clamp(min=torch.finfo(slope.dtype).tiny)
-            between = (step > low[active]) & (step < high[active])
+            between = (step >= low[active]) & (step <= high[active])
             step = torch.where(between, step, (low[active] + high[active]) / 2)
-            moved = (step - at[active]).abs() > _NEAR
+            moved = ((step - at[active]).abs() > _NEAR) & (miss.abs() > _ROUNDING * level[active])
             at[active] = step
             active = active[moved]
             if not len(active):

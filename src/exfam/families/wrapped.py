@@ -1,15 +1,17 @@
 """What families made of another family share."""
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families.base import Family, PlainFamily
-from exfam.families.between import has_jumps, masses_of
-from exfam.families.numeric import bisected
+from exfam.families.between import has_jumps, masses_of, with_slopes
+from exfam.families.numeric import bisected, finite_in
 
 _BISECTIONS = 64
 _FARTHEST = 1e4  # of a location from its start, in units of its own size
@@ -85,11 +87,27 @@ class Wrapped(PlainFamily):
         value = torch.where(enough, value - self.spacing, value)
         return torch.where(self._cdf(value, eta) < p, value + self.spacing, value)
 
-    def _located(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        """The location, the one column before `dispersion`, at which the mean is `mean`.
 
-        By bisection: the mean rises with the location.
-        """
+class OfMoments(Wrapped):
+    """A family made of another one whose mean and variance are computed together."""
+
+    @abstractmethod
+    def moments(self, eta: Float[Tensor, "*shape params"]) -> tuple[Tensor, Tensor]:
+        """Mean and variance, in double precision and without gradient."""
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        if not self.has_mean:
+            return self.family.mean(eta)
+        mean = with_slopes(self.family, lambda at: self.moments(at)[0], eta.double())
+        return finite_in(mean, eta).masked_fill(eta.isnan().any(-1), torch.nan)
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        return finite_in(self.moments(eta)[1], eta) if self.has_mean else self.family.variance(eta)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        """By bisection: the mean rises with the location, the one column before `dispersion`."""
+        if not self.has_mean:
+            return self.family.from_mean(mean, dispersion=dispersion)[..., :1]
         if self.n_params - self.n_dispersion != 1:
             raise ExfamError(
                 f"`family` must be determined by its mean to be built from one, got {self}. "
