@@ -24,7 +24,7 @@ from exfam.fields.base.kernel import (
 )
 from exfam.fields.base.levels import SiteNumber
 from exfam.fields.base.limits import Evidence
-from exfam.fields.base.maps import Maps, blocks
+from exfam.fields.base.maps import Maps, blocks, kernel_of
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.new_sites import TAILS, Calibration, extend
 from exfam.fields.base.panel import Panel
@@ -221,6 +221,38 @@ def test_courses_find_a_year_and_shrink_to_a_plane():
     # Of a new site: what the plane says.
     terms = torch.tensor([1.0, 2.0, 0.0]).double()
     assert_allclose((terms @ courses.plane)[0], 4.0, atol=0.05)
+
+
+def test_a_site_seen_for_a_part_of_the_year_has_the_waves_of_those_around_it():
+    random, points = np.random.default_rng(0), torch.rand(12, 2).double()
+    time = torch.arange(730.0).double()
+    waves = Clock(365.25, 1.0).waves(time, 1)
+    values = 5 * waves[:, :1] + torch.from_numpy(random.normal(size=(730, 12)))
+    shown = torch.ones(730, 12, dtype=torch.bool)
+    terms = plane_terms(points, 2)
+    whole = site_courses(values, shown, waves, terms, own=0.5)
+    shown[60:, 0] = False
+    found = site_courses(values, shown, waves, terms, own=0.5)
+    assert_allclose(found.wave, whole.wave, atol=0.3)
+    assert_allclose(found.wave[1:], whole.wave[1:], atol=0.05)
+
+
+def test_kernels_have_the_variance_of_what_they_are_fitted_to():
+    maps = field_maps(n_maps=200)
+    # What a sum of all sites adds is more than a kernel of distances wants.
+    values = (
+        maps.panel.values
+        + 3 * torch.randn(200, 1, generator=torch.Generator().manual_seed(1)).double()
+    )
+    maps = maps.with_values(values)
+    rows_, shown = maps.rows(maps.courses(CHOICES[0]))
+    kernel = kernel_of(rows_, shown, maps.sites)
+    variance = rows_.square().mean(0)[: len(maps.sites.own)].mean()
+    assert kernel.of(maps.sites.columns).diagonal().mean() >= variance - 0.05
+    alone = MovingKernel(kernel.numbers, kernel.n_flat)
+    more = kernel.of(maps.sites.columns) - alone.of(maps.sites.columns)
+    assert_allclose(more[:9, :9], kernel.common, atol=1e-9)
+    assert (more[:9, 9:] <= more[:9, :9] + 1e-9).all()
 
 
 def test_a_month_of_each_year_has_a_line():

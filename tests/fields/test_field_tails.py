@@ -8,7 +8,14 @@ import torch
 from numpy.testing import assert_allclose
 
 from exfam.families import StudentT
-from exfam.fields.base.choose import FEWEST_TAILS_OF_CENSORED, TAILS, choose_rest, choose_tails
+from exfam.fields import FieldGaussian
+from exfam.fields.base.choose import (
+    FEWEST_TAILS_OF_CENSORED,
+    TAILS,
+    choose_ahead,
+    choose_rest,
+    choose_tails,
+)
 from exfam.fields.base.conditionals import given_all, with_tails
 from exfam.fields.base.courses import CHOICES
 from exfam.fields.base.limits import log_mass_below
@@ -73,6 +80,44 @@ def test_amounts_with_zeros_keep_a_variance():
     assert settings.tails is None or settings.tails >= FEWEST_TAILS_OF_CENSORED
 
 
+def test_values_after_a_fit_spread_as_those_of_its_last_block_do():
+    n_times = len(FIELD.panel.time)
+    grows = 1 + (torch.arange(n_times) >= 0.8 * n_times).double()
+    maps = FIELD.with_values(FIELD.panel.values * grows[:, None])
+    trials = Trials(WholeRows(maps, prior_of(maps, CHOICES[0])), CHOICES[0])
+    settings = choose_rest(trials, [8])
+    assert choose_ahead(trials, settings).ahead > 0.2
+    few = maps.take(torch.arange(90))
+    few = Trials(WholeRows(few, prior_of(few, CHOICES[0])), CHOICES[0])
+    assert choose_ahead(few, settings).ahead == 0.0
+
+
+def test_blocks_say_nothing_of_sites_that_others_hardly_show():
+    shown = FIELD.panel.shown.clone()
+    shown[:-50, 0] = False
+    maps = FIELD._replace(panel=FIELD.panel._replace(shown=shown))
+    *_, last = Trials(WholeRows(maps, prior_of(maps, CHOICES[0])), CHOICES[0]).folds
+    assert not last.evidence.shown[:, 0].any() and last.evidence.shown[:, 1:].all()
+
+
+def test_only_later_values_of_known_sites_are_wider():
+    frame = {
+        "day": np.arange(60).repeat(4),
+        "site": np.tile(list("abcd"), 60),
+        "x": np.tile([0.0, 1.0, 2.0, 4.0], 60),
+        "v": np.random.default_rng(0).normal(size=240),
+    }
+    early = {name: column[:200] for name, column in frame.items()}
+    columns = {"time": "day", "site": "site", "coordinates": "x", "value": "v"}
+    model = FieldGaussian(**columns, metric="euclidean").fit(early)
+    chosen = model.members_[0].value_part.chosen
+    plain = [model.predict_dist(frame).sd, model.predict_dist(frame, at=[[3.0]]).sd]
+    chosen[-2] += 0.5
+    wider, elsewhere = model.predict_dist(frame).sd, model.predict_dist(frame, at=[[3.0]]).sd
+    assert_allclose(wider / plain[0], np.where(frame["day"] >= 50, np.exp(0.5), 1.0), rtol=1e-5)
+    assert_allclose(elsewhere, plain[1])
+
+
 @pytest.mark.parametrize("kind", [FieldBasePart, LocalBasePart])
 def test_bases_stored_without_tails_are_loaded(kind):
     shape = FieldShape(
@@ -84,5 +129,7 @@ def test_bases_stored_without_tails_are_loaded(kind):
     state = copy.deepcopy(part.state_dict())
     part.load_state_dict(state)
     assert part.tails == 8.0
-    part.load_state_dict({**state, "chosen": state["chosen"][:-1]})
+    part.load_state_dict({**state, "chosen": state["chosen"][:-3]})
+    assert part.tails == 8.0 and not part.chosen[-3:].any()
+    part.load_state_dict({**state, "chosen": state["chosen"][:-4]})
     assert part.tails is None and part.df == 8.0

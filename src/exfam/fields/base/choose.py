@@ -40,6 +40,8 @@ FEW_MULTIPLICATIONS = 1.5e9
 FEWEST_CYCLES = 0.5
 
 TAILS = (80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0)
+# Logarithms of how much wider values after a fit may be spread.
+WIDER = tuple(k / 50 for k in range(-15, 26) if k)
 # Where zeros are censored, fewer degrees would leave some values without a variance.
 FEWEST_TAILS_OF_CENSORED = 8.0
 # Maps below which held-out blocks say nothing of tails, and values that they are tried on at most.
@@ -158,10 +160,14 @@ class HeldOutValues(NamedTuple):
     squares: Float64[Tensor, "values"]
     number: Float64[Tensor, "values"]
 
-    def nats(self, df: float, tails: float | None) -> Float64[Tensor, "values"]:
+    def nats(
+        self, df: float, tails: float | None, *, wider: float = 0.0
+    ) -> Float64[Tensor, "values"]:
         """Log densities in units of anomalies; log probabilities of what is censored."""
         given = GivenOthers(self.mean, self.variance, self.squares, self.number)
-        return nats_of(self.value, given.student_t(df, tails), self.censored, self.limit)
+        eta = given.student_t(df, tails)
+        eta[:, 1] += wider
+        return nats_of(self.value, eta, self.censored, self.limit)
 
 
 def choose_tails(trials: Trials, settings: Settings) -> Settings:
@@ -185,6 +191,31 @@ def choose_tails(trials: Trials, settings: Settings) -> Settings:
     if not _is_sure(added, values.map, n_maps):
         return settings
     return settings._replace(df=df, tails=tails)
+
+
+def choose_ends(trials: Trials, settings: Settings) -> Settings:
+    """The settings with tails, and the spread after the fit, that held-out values want."""
+    return choose_ahead(trials, choose_tails(trials, settings))
+
+
+def choose_ahead(trials: Trials, settings: Settings) -> Settings:
+    """The settings, with the spread of values after the fit where it is surely another one.
+
+    It is that of the last block, predicted from the blocks before it alone: sites' levels drift and
+    years differ, which blocks between others show less of.
+    """
+    *_, last = trials.given(settings.shrinkage, settings.n_near)
+    values = _held_out([last])
+    n_maps = len(values.map.unique())
+    if n_maps < FEWEST_MAPS:
+        return settings
+    df, tails = settings.df, settings.tails
+    as_is = values.nats(df, tails)
+    found = {wider: values.nats(df, tails, wider=wider) - as_is for wider in WIDER}
+    ahead = max(found, key=lambda wider: float(found[wider].sum()))
+    if not _is_sure(found[ahead], values.map, n_maps):
+        return settings
+    return settings._replace(ahead=ahead)
 
 
 def _likeliest(values: HeldOutValues, pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -234,7 +265,7 @@ def choose(maps: Maps) -> Chosen:
     if len(maps.panel.time) < 2:
         return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
     trials = Trials(WholeRows(maps, kernel.of(maps.sites.columns)), choice)
-    settings = choose_tails(trials, choose_rest(trials, (*NEAR, None)))
+    settings = choose_ends(trials, choose_rest(trials, (*NEAR, None)))
     return Chosen(settings, courses, kernel)
 
 

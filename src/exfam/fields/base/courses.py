@@ -22,6 +22,8 @@ COMMON_OBSERVATIONS = 5.0
 FEWEST_FREEDOM = 3
 # Of a wave's coefficients, in observations: what a site with a handful of them needs.
 WAVE_RIDGE = 1.0
+# Of a site, as a share of what the usual one says of waves: what keeps its weight above 0.
+LEAST_SAID = 1e-6
 
 Values = Float64[Tensor, "times sites"]
 Shown = Bool[Tensor, "times sites"]
@@ -139,13 +141,42 @@ def site_courses(
     ridge[0] = 1e-9
     squares = squares + torch.diag(ridge)
     ols = torch.linalg.solve(squares, (values.T @ x)[..., None])[..., 0]
-    by_count = count.sqrt()[:, None]
-    fit = plane_of(by_count * terms, by_count * ols[:, 1:], n_plain or terms.shape[1])
-    wave = own * ols[:, 1:] + (1 - own) * (terms @ fit)
+    level = squares[:, :1, 1:]
+    beside = squares[:, 1:, 1:] - level.mT @ level / squares[:, :1, :1]
+    wave = ols[:, 1:]
+    weight = _least_said(beside).sqrt()[:, None]
+    fit = plane_of(weight * terms, weight * wave, n_plain or terms.shape[1])
+    wave = _drawn_waves(beside, wave, terms @ fit, own=own)
     moved = torch.where(shown, values - x[:, 1:] @ wave.T, 0.0)
     level = moved.sum(0) / count.clamp_min(1)
     scale = site_spreads(torch.where(shown, moved - level, 0.0), shown)
     return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
+
+
+def _least_said(squares: Float64[Tensor, "sites d d"]) -> Float64[Tensor, "sites"]:
+    """What sites say of the mixture of waves that they say least of, in that of a usual site.
+
+    One that was seen for a part of the year says next to nothing of what it did not see.
+    """
+    if not squares.shape[-1]:
+        return squares.new_ones(len(squares))
+    root = torch.linalg.inv(torch.linalg.cholesky(squares.mean(0)))
+    return torch.linalg.eigvalsh(root @ squares @ root.T)[:, 0].clamp_min(LEAST_SAID)
+
+
+def _drawn_waves(
+    squares: Float64[Tensor, "sites d d"],
+    ols: Float64[Tensor, "sites d"],
+    plane: Float64[Tensor, "sites d"],
+    *,
+    own: float,
+) -> Float64[Tensor, "sites d"]:
+    """Waves drawn to the plane's, which count as a usual site does, (1 - own) / own times."""
+    if not own or not ols.shape[1]:
+        return plane
+    ridge = WAVE_RIDGE * torch.eye(ols.shape[1]).to(ols)
+    prior = (1 - own) / own * squares.mean(0) + ridge
+    return plane + torch.linalg.solve(squares + prior, squares @ (ols - plane)[..., None])[..., 0]
 
 
 def site_spreads(left: Values, shown: Shown) -> Float64[Tensor, "sites"]:

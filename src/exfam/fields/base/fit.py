@@ -25,8 +25,9 @@ from exfam.fields.base.trials import BaseRows, Settings, WholeRows
 class FieldBase:
     """All that a base has learned.
 
-    `calibration`: of new sites; `numbers`: what its kind of base alone has, by name; `rows`: those
-    that it was fitted to, draws in place of what is censored
+    `calibration`: of new sites; `end`: the last time that was learned from; `numbers`: what its
+    kind of base alone has, by name; `rows`: those that it was fitted to, draws in place of what is
+    censored
     """
 
     settings: Settings
@@ -34,6 +35,7 @@ class FieldBase:
     kernel: MovingKernel
     surfaces: Surfaces
     calibration: Calibration
+    end: float
     numbers: dict[str, Tensor]
     rows: Callable[[], BaseRows]
 
@@ -66,5 +68,5 @@ def fit_base(maps: Maps) -> FieldBase:
         return given_all(evidence.values, evidence.shown, own, some, noise=evidence.noise)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
-    again = partial(WholeRows, maps, prior)
-    return FieldBase(settings, courses, kernel, surfaces, calibration, numbers, again)
+    again, end = partial(WholeRows, maps, prior), float(maps.panel.time[-1])
+    return FieldBase(settings, courses, kernel, surfaces, calibration, end, numbers, again)

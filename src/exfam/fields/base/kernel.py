@@ -30,19 +30,21 @@ Numbers = Float64[Tensor, "numbers"]
 
 @dataclass(frozen=True, eq=False)
 class MovingKernel:
-    """k(h, t) = sum_c v_c M(|A_c (h - u_c t)|) exp(-|t| / m_c) + own and noise terms.
+    """k(h, t) = sum_c v_c M(|A_c (h - u_c t)|) exp(-|t| / m_c) + own, noise and common terms.
 
     h is the way from one point to another, t the steps from its map to the other's, M the Matern
     3/2 correlation. Each of two parts has a variance v, a stretch A (lower triangular), a velocity
-    u and a memory m; a site's own part has a variance and a memory, the noise a variance. Positive
-    definite for any points and steps: a part is a stationary field carried along.
+    u and a memory m; a site's own part has a variance and a memory, the noise a variance. A
+    `common` variance is that of all sites together, for as long as the part that lasts longest.
+    Positive definite for any points and steps: a part is a stationary field carried along.
 
-    `numbers`: all of these, free of bounds; `n_flat`: axes that are stretched and moved along,
-    further ones (the height of a globe) are scaled by the mean stretch
+    `numbers`: all of these but `common`, free of bounds; `n_flat`: axes that are stretched and
+    moved along, further ones (the height of a globe) are scaled by the mean stretch
     """
 
     numbers: Float64[Tensor, "numbers"]
     n_flat: int
+    common: float = 0.0
 
     def between(self, first: MapColumns, second: MapColumns) -> Matrix:
         """Covariances of all pairs, in units of the anomalies' variance."""
@@ -60,7 +62,9 @@ class MovingKernel:
             here, there = (_carried(some, velocity) @ stretch.T for some in (first, second))
             shared = log_variance.exp() * matern_3_2(chord_distances(here, there), 1.0)
             total = total + (shared * _kept(step, log_memory) if moving else shared)
-        return total
+        if not self.common:
+            return total
+        return total + self.common * _kept(step, torch.stack([part[-1] for part in parts]).max())
 
     def of(self, columns: MapColumns) -> Matrix:
         """Covariances of columns with one another."""
@@ -134,13 +138,17 @@ def fit_kernel(moments: Square, columns: MapColumns, *, n_flat: int) -> MovingKe
     """The kernel under which maps are likeliest given those before them.
 
     `moments`: mean outer products of the rows' anomalies. Minimized, by L-BFGS, is 1/2 tr(K^-1 S) +
-    1/2 log|K| less the same of the earlier maps' columns, per own column, and a small ridge.
+    1/2 log|K| less the same of the earlier maps' columns, per own column, and a small ridge. What
+    that leaves of the variance is common: values given those around them say little of it, and the
+    spread of whole maps lacks it.
     """
     search = KernelSearch(moments, columns, n_flat=n_flat)
     bounds = [(x - FARTHEST, x + FARTHEST) for x in search.start.tolist()]
     with torch.no_grad():
         numbers = lowest_by_slope(search.of, search.start.tolist(), bounds, most_rounds=MOST_ROUNDS)
-    return MovingKernel(numbers, n_flat)
+        kernel = MovingKernel(numbers, n_flat)
+        left = moments.diagonal().mean() - kernel.of(columns).diagonal().mean()
+    return MovingKernel(numbers, n_flat, max(0.0, float(left)))
 
 
 class KernelSearch:

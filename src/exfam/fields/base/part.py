@@ -28,8 +28,11 @@ from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
 # Degrees of freedom, columns (0 for all); of new sites: degrees, stretch, tails; tails of known
-# ones (0 for those of the multivariate t).
-START = (MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0)
+# ones (0 for those of the multivariate t); the last time of the fit, and the logarithm of how much
+# wider values are spread after it; the variance that all sites have in common.
+START = (MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0, 0.0, 0.0, 0.0)
+# Bases stored before there were times ahead lack so many of these, those before tails one more.
+MISSING = (3, 4)
 
 # New places without a value that are predicted together.
 PLACES_AT_ONCE = 500
@@ -56,7 +59,7 @@ class BasePart(nn.Module, ABC):
         self.normal = NormalPart(shape, period=period, limit=limit)
         self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
         self.chosen = nn.Buffer(torch.tensor([*more, *START]).double())
-        self.register_load_state_dict_pre_hook(without_own_tails)
+        self.register_load_state_dict_pre_hook(completed_state)
 
     @abstractmethod
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
@@ -75,7 +78,13 @@ class BasePart(nn.Module, ABC):
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
         """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        return self.of_elements(self.normal.elements(batch))
+        elements = self.normal.elements(batch)
+        eta = self.of_elements(elements)
+        end, wider = self.chosen[-3:-1].tolist()
+        if wider:
+            is_late = (elements.site >= 0) & (batch.group_attributes["time"].double() > end)
+            eta[..., 1] += torch.where(is_late, wider, 0.0)
+        return eta
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""
@@ -88,27 +97,27 @@ class BasePart(nn.Module, ABC):
     @property
     def df(self) -> float:
         """Degrees of freedom at known sites."""
-        return float(self.chosen[-6])
+        return float(self.chosen[-9])
 
     @property
     def n_near(self) -> int | None:
         """How many columns a value is predicted from; None for all."""
-        return int(self.chosen[-5]) or None
+        return int(self.chosen[-8]) or None
 
     @property
     def calibration(self) -> Calibration:
         """Of new sites."""
-        return Calibration(*self.chosen[-4:-1].tolist())
+        return Calibration(*self.chosen[-7:-4].tolist())
 
     @property
     def tails(self) -> float | None:
         """Those of predictions at known sites; None for those of the multivariate t."""
-        return float(self.chosen[-1]) or None
+        return float(self.chosen[-4]) or None
 
     @property
     def moving_kernel(self) -> MovingKernel:
         """The kernel of these numbers."""
-        return MovingKernel(self.kernel, self.normal.n_flat)
+        return MovingKernel(self.kernel, self.normal.n_flat, float(self.chosen[-1]))
 
     def take(self, base: FieldBase, frame: Frame) -> None:
         """Fill in what a base has learned."""
@@ -116,21 +125,22 @@ class BasePart(nn.Module, ABC):
         self.normal.take(base.courses, base.surfaces, frame)
         self.kernel.copy_(base.kernel.numbers)
         tails = [*base.calibration, settings.tails or 0.0]
-        numbers = [settings.df, float(settings.n_near or 0), *tails]
+        numbers = [settings.df, float(settings.n_near or 0), *tails, base.end, settings.ahead]
+        numbers.append(base.kernel.common)
         self.chosen[: -len(START)] = settings.shrinkage
         self.chosen[-len(START) :] = torch.tensor(numbers, dtype=torch.float64)
         for name, learned in base.numbers.items():
             self.get_buffer(name).copy_(learned)
 
 
-def without_own_tails(
+def completed_state(
     module: nn.Module, state: dict[str, Tensor], prefix: str, *rest: object
 ) -> None:
-    """Bases stored before there were tails of known sites have those of a multivariate t."""
-    name, n_missing = f"{prefix}chosen", 1
+    """Of bases stored before some of what is chosen was, these numbers are 0."""
+    name = f"{prefix}chosen"
     stored = state.get(name)
-    if stored is not None and len(stored) + n_missing == len(module.get_buffer("chosen")):
-        state[name] = nn.functional.pad(stored, (0, n_missing))
+    if stored is not None and len(module.get_buffer("chosen")) - len(stored) in MISSING:
+        state[name] = nn.functional.pad(stored, (0, len(module.get_buffer("chosen")) - len(stored)))
 
 
 class Known(NamedTuple):

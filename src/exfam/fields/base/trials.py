@@ -35,6 +35,8 @@ MOST_CANDIDATES = 256
 # Systems that one trial may solve where what is shown differs from row to row.
 MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 5
+# Values of a site that blocks without it must show.
+FEWEST_SEEN = 5
 
 Numbers = Float64[Tensor, "values"]
 
@@ -45,7 +47,8 @@ MAPS_OF_A_BLOCK, FEWEST_BLOCKS = 10, 8
 class Settings(NamedTuple):
     """What was chosen. `shrinkage`: weight of the kernel; `n_near`: None for all columns.
 
-    `tails`: degrees of freedom of predicted values; None for those of the multivariate t
+    `tails`: degrees of freedom of predicted values; None for those of the multivariate t; `ahead`:
+    the logarithm of how much wider values are spread after the fit
     """
 
     courses: CourseChoice
@@ -53,6 +56,7 @@ class Settings(NamedTuple):
     df: float
     n_near: int | None
     tails: float | None = None
+    ahead: float = 0.0
 
 
 @runtime_checkable
@@ -124,6 +128,9 @@ class Trials:
         for held in blocks(len(rows.maps.panel.time)):
             of_others = rows.maps.take(~held).courses(courses)
             evidence = rows.evidence(of_others).take(held)
+            # What is normal at a site that others hardly show is not known: it says nothing here.
+            seen = rows.maps.panel.shown[~held].sum(0) >= FEWEST_SEEN
+            evidence = evidence._replace(shown=evidence.shown & seen[rows.columns.site])
             products, log_scale = rows.products(of_others, ~held), of_others.scale.log()
             row = held.nonzero()[:, 0]
             fold = HeldOutMaps(evidence, products, log_scale[rows.targets], row)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from exfam.fields.base.choose import NEAR, choose_courses, choose_rest, choose_tails
+from exfam.fields.base.choose import NEAR, choose_courses, choose_ends, choose_rest
 from exfam.fields.base.conditionals import GivenOthers, OfBlocks, given_near
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.fit import FieldBase
@@ -48,7 +48,7 @@ def fit_local_base(maps: Maps) -> FieldBase:
     settings = Settings(choice, 1.0, DEGREES[0], USUAL_NEAR)
     if len(maps.panel.time) > 1:
         trials = Trials(LocalRows(maps, filled, of_kernel, most=MOST_TARGETS), choice)
-        settings = choose_tails(trials, choose_rest(trials, NEAR))
+        settings = choose_ends(trials, choose_rest(trials, NEAR))
     some = _evenly(len(maps.panel.time), MOST_PRODUCTS / chosen.numel() / chosen.shape[1])
     products = product_blocks(filled, courses, chosen, some)
     if not bool(maps.panel.shown.all()):  # a second step of expectation-maximization
@@ -64,7 +64,8 @@ def fit_local_base(maps: Maps) -> FieldBase:
     calibration = calibrate(maps, courses, surfaces, given_of)
     numbers = {"near": near, "covariance": drawn.block}
     rows = partial(LocalRows, maps, filled, of_kernel, most=MOST_OF_ATTENTION)
-    return FieldBase(settings, courses, kernel, surfaces, calibration, numbers, rows)
+    end = float(maps.panel.time[-1])
+    return FieldBase(settings, courses, kernel, surfaces, calibration, end, numbers, rows)
 
 
 def _evenly(n: int, most: float) -> Int64[Tensor, "some"]:
