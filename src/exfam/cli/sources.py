@@ -73,6 +73,18 @@ def chosen_dialect(dialect: Dialect, chosen: Any, *, dates: bool = True) -> Dial
     return replace(dialect, **{name: value for name, value in given.items() if value is not None})
 
 
+def read_as_fitted(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
+    """A file as the model's groups, and what was met in it, in words."""
+    groups, facts = read_source(
+        file,
+        model._columns(),
+        options=reading_options(chosen, dialect=model.dialect),
+        vocabulary=model.vocabulary_,
+        unknown=model.unknown,
+    )
+    return groups, f"{file}: {describe_rows(facts)}"
+
+
 def reading_options(chosen: Any, *, dialect: Dialect = BY_LOOKING) -> ReadingOptions:
     """How the file is to be read, as chosen; where nothing is, as `dialect` says."""
     return ReadingOptions(

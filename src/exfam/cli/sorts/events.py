@@ -8,23 +8,12 @@ from exfam.checks import ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.output import beside
 from exfam.cli.sorts.base import Answer, PlannedFit, Sort
-from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
+from exfam.cli.sources import file_rows, read_as_fitted
 from exfam.estimator.evaluate import total_nats
 from exfam.groups import Groups
 
 _WORDS = {"`X`": "`FILE`", "`validation`": "`--validation`", "`group`": "`--group`"}
 _USUAL_INTERVAL, _USUAL_TOP = 0.8, 5
-
-
-def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
-    groups, facts = read_source(
-        file,
-        model._columns(),
-        options=reading_options(chosen, dialect=model.dialect),
-        vocabulary=model.vocabulary_,
-        unknown=model.unknown,
-    )
-    return groups, f"{file}: {describe_rows(facts)}"
 
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
@@ -102,7 +91,7 @@ def _explain(model: Any, groups: Groups, chosen: Any) -> Answer:
 
 EVENTS = Sort(
     name="events",
-    read=_read,
+    read=read_as_fitted,
     facts=_facts,
     answers={"score": _score, "predict": _predict, "explain": _explain},
     instead={

@@ -10,7 +10,13 @@ from exfam.checks import ExfamError
 from exfam.cli.output import beside, number_of
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
-from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
+from exfam.cli.sources import (
+    describe_rows,
+    file_rows,
+    read_as_fitted,
+    read_source,
+    reading_options,
+)
 from exfam.efa.baselines import Marginal
 from exfam.efa.held_out import hold_out_groups, runs_suit
 from exfam.efa.latent_factor import LatentFactor
@@ -24,17 +30,6 @@ from exfam.reading.folders import is_prepared
 from exfam.reading.prepared import prepared_columns
 
 _SHARED = ("group", "order", "item", "value", "direction", "unknown")
-
-
-def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
-    groups, facts = read_source(
-        file,
-        model._columns(),
-        options=reading_options(chosen, dialect=model.dialect),
-        vocabulary=model.vocabulary_,
-        unknown=model.unknown,
-    )
-    return groups, f"{file}: {describe_rows(facts)}"
 
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
@@ -191,7 +186,7 @@ def estimator_baseline(name: str, estimator: Any, *, model: str) -> Baseline:
 
 GROUPS = Sort(
     name="groups",
-    read=_read,
+    read=read_as_fitted,
     facts=_facts,
     answers={
         "score": _score,
