@@ -4,9 +4,12 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
+import exfam
 from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
 from exfam.attention import SCORE_KERNELS
 from exfam.checks import ExfamError
@@ -186,3 +189,21 @@ def test_group_offset_starts_as_a_shift_of_the_mean(family):
     moved[:n_location] += 0.01 * part.head.offset.slope[0].detach()
     change = family.mean(moved) - family.mean(eta)
     torch.testing.assert_close(change, torch.tensor(0.01), rtol=0.02, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([-100, 100, 3, -100], np.int8),
+        np.array([2**40, 5, 2**62, 5]),
+        np.array([2**64 - 1, 2**64 - 3, 7, 7], np.uint64),
+    ],
+    ids=["close", "far apart", "beyond int64"],
+)
+def test_items_of_files_have_the_codes_of_frames(tmp_path, labels):
+    frame = {"user": [2, 1, 2, 3], "item": labels}
+    pq.write_table(pa.table(frame), tmp_path / "rows.parquet")
+    read = exfam.read(tmp_path / "rows.parquet", group="user", item="item")
+    same = exfam.Groups.from_frame(frame, group="user", item="item")
+    assert read.item.tolist() == same.item.tolist()
+    assert read.vocabulary["item"].tolist() == same.vocabulary["item"].tolist()

@@ -14,7 +14,15 @@ from exfam.checks import DataError
 from exfam.columns.dialect import Dialect
 from exfam.columns.frames import frame_columns
 from exfam.columns.parts import Origin, Part
-from exfam.columns.rules import broken_rule, is_moment, is_real, is_text, is_time, rules_of
+from exfam.columns.rules import (
+    broken_rule,
+    is_moment,
+    is_real,
+    is_text,
+    is_time,
+    plain_type,
+    rules_of,
+)
 from exfam.dates import find_date_format, parse_dates
 
 _LAST_YEAR = 9999
@@ -155,7 +163,8 @@ def _without(array: pa.Array, texts: Sequence[str], numbers: Sequence[float]) ->
 
 def label_names(labels: pa.Array) -> np.ndarray:
     """Labels as NumPy holds them: text as objects."""
-    is_object = is_text(labels.type)
+    # Arrow's own way imports pandas.
+    is_object = is_text(plain_type(labels.type))
     return np.array(labels.to_pylist(), dtype=object) if is_object else numbers_in(labels)
 
 

@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Int64, Shaped
 
 
 def without_white_space(texts: list[str]) -> list[str]:
     """Texts with single blanks between words and none at their ends, letters in one form."""
-    bare = pc.utf8_normalize(pa.array(texts, pa.large_string()), form="NFKC")
-    bare = pc.replace_substring_regex(bare, r"[\s\x{200B}\x{FEFF}]+", " ")
-    return pc.utf8_trim_whitespace(bare).to_pylist()
+    # Arrow would import pandas to look at a list.
+    return [" ".join((x if x.isascii() else _in_one_form(x)).split()) for x in texts]
+
+
+def _in_one_form(text: str) -> str:
+    return normalize("NFKC", text).replace("\u200b", " ").replace("\ufeff", " ")
 
 
 class LabelIndex:

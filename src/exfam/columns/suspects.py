@@ -26,7 +26,11 @@ def warn_of_twins(argument: str, column: str, labels: Any, known: Any = ()) -> N
         if not known.has_twins([label for label in labels if isinstance(label, str)]):
             return
         known = known.labels
-    texts = list(dict.fromkeys(x for x in [*known, *labels] if isinstance(x, str)))
+    # Arrays of another type, which may be long, have no text.
+    may_be = [
+        some for some in (known, labels) if getattr(some, "dtype", np.dtype(object)).kind in "OU"
+    ]
+    texts = list(dict.fromkeys(x for some in may_be for x in some if isinstance(x, str)))
     if not texts:
         return
     plain = without_white_space(texts)
