@@ -30,6 +30,7 @@ def page(folder: Path) -> Path:
 
 
 def main() -> None:
+    """Write the page, open it and take its picture."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as player:
         own = page(Path(folder))
         program = shutil.which("chromium")
