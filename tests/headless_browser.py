@@ -42,3 +42,13 @@ def brightness(color):
 def settled(page):
     """Waits until a page in a browser has the answers to all that it asked."""
     page.wait_for_selector("main:not([aria-busy])")
+
+
+def assert_fits_and_is_read(page):
+    """Nothing widens the page, and a reader of screens finds nothing serious."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # The policy of the page forbids scripts from elsewhere: axe runs by the browser's own door.
+    violations = axe.Axe().run(page).response["violations"]
+    serious = [own for own in violations if own["impact"] in ("serious", "critical")]
+    assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []

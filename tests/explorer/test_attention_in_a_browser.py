@@ -14,9 +14,8 @@ from explorer.explored import (
     plain_table,
     rows_of_cars,
 )
-from headless_browser import settled
+from headless_browser import assert_fits_and_is_read, settled
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 WORDS = ["a", "dog", "runs", "home"]
 
 
@@ -133,8 +132,4 @@ def test_attention_fits_and_a_reader_of_screens_finds_nothing_serious(
 ):
     served = request.getfixturevalue(kind)
     page = opened(served.address + state, width=width, scheme=scheme)
-    settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = axe.Axe().run(page).response["violations"]
-    serious = [own for own in found if own["impact"] in ("serious", "critical")]
-    assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []
+    assert_fits_and_is_read(page)

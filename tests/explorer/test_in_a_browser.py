@@ -17,9 +17,7 @@ from explorer.explored import (
     rows_of_cars,
     table_model,
 )
-from headless_browser import settled
-
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+from headless_browser import assert_fits_and_is_read, settled
 
 
 @pytest.fixture(scope="module")
@@ -294,9 +292,4 @@ def test_pages_fit_and_a_reader_of_screens_finds_nothing_serious(
 ):
     served = request.getfixturevalue(kind)
     page = opened(served.address + state, width=width, scheme=scheme)
-    settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # The policy of the page forbids scripts from elsewhere: axe runs by the browser's own door.
-    found = axe.Axe().run(page).response["violations"]
-    serious = [own for own in found if own["impact"] in ("serious", "critical")]
-    assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []
+    assert_fits_and_is_read(page)

@@ -13,9 +13,7 @@ from explorer.explored import (
     items_model,
     word_vectors,
 )
-from headless_browser import settled
-
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+from headless_browser import assert_fits_and_is_read, settled
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +196,4 @@ def test_hostile_names_are_text(opened):
 def test_the_map_fits_and_a_reader_of_screens_finds_nothing_serious(words, width, scheme, opened):
     state = "#code=2&analogy=0,1,2&plane=mirror&layer=both&color=kind"
     page = opened(words.address + state, width=width, scheme=scheme)
-    settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = axe.Axe().run(page).response["violations"]
-    serious = [own for own in found if own["impact"] in ("serious", "critical")]
-    assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []
+    assert_fits_and_is_read(page)

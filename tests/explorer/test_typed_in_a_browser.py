@@ -5,9 +5,7 @@ import pytest
 
 from exfam import explore
 from explorer.explored import ratings, ratings_model
-from headless_browser import settled
-
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+from headless_browser import assert_fits_and_is_read, settled
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +118,4 @@ def test_stars_of_a_few_kinds_are_chosen_from_a_list(opened):
         shown = [float(own.get_attribute("data-probability")) for own in shares.all()]
         wanted = model.predict_proba(frame(None, 4, None), of="stars")[2]
         assert shown == pytest.approx(wanted, abs=1e-6)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400
-        found = axe.Axe().run(page).response["violations"]
-        serious = [own for own in found if own["impact"] in ("serious", "critical")]
-        assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []
+        assert_fits_and_is_read(page)
