@@ -136,14 +136,40 @@ def test_levels_of_counts_are_even_where_the_model_is_right():
     process = HawkesProcess(np.array([1.5]), np.zeros((1, 1)), decay=1.0)
     frame = pd.DataFrame(simulate_hawkes(process, 150, end=12.0, seed=3).columns())
     model = EventEFA(**HAWKES, time_base="poisson").fit(frame)
-    found = model.count_calibration(frame, 4.0, n_draws=150)
-    own = frame["time"].between(4, 8).groupby(frame["stream"]).sum()
-    np.testing.assert_array_equal(found.count, own[found.group])
+    found = model.count_calibration(frame, 4.0, n_draws=100, n_windows=250)
+    assert set(found.moment) == {4.0, 8.0} and len(found.to_frame("pandas")) == 250
+    number = (frame["time"] // 4).astype(int)
+    own = frame.groupby(["stream", number]).size()
+    np.testing.assert_array_equal(
+        found.count, own.reindex(zip(found.group, found.moment // 4, strict=True), fill_value=0)
+    )
     level = (found.below + found.at_most) / 2
     assert abs(level.mean() - 0.5) < 0.08 and found.inside.mean() > 0.88
-    assert (found.below <= found.at_most).all() and len(found.to_frame("pandas")) == 150
+    assert (found.below <= found.at_most).all()
+    assert set(model.count_calibration(frame, 4.0, n_draws=2, since=5).moment) == {8.0}
     with pytest.raises(DataError, match="`X` must hold a stream that is observed for two windows"):
         model.count_calibration(frame, 7.0)
+
+
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_streams_stand_at_a_moment_as_if_nothing_came_later(model_of):
+    model = model_of()
+    streams = model._given(FRAME)[1]
+    stream = np.repeat(np.flatnonzero(streams.stop - streams.start > 3)[:4], 2)
+    last = streams.start[stream] + np.tile([1, 3], 4)
+    moment = streams.time[last] + 0.5
+    live = event_forward.live_at(model.event_model_, streams, (stream, last), moment)
+    rows = np.arange(len(last))
+    for row, (end, when) in enumerate(zip(last, moment, strict=True)):
+        past = FRAME[streams.groups.group_names[stream[row]] == FRAME["patient"]]
+        _, own = model._given(past.head(end + 1 - streams.start[stream[row]]), end=when - 0.25)
+        alone = event_forward.live_streams(model.event_model_, own)
+        assert live.chance_of_tie()[row] == pytest.approx(alone.chance_of_tie()[0])
+        half, first = np.log([0.5]), np.zeros(1, dtype=np.int64)
+        waits = live.wait_after(half, rows[[row]]), alone.wait_after(half, first)
+        np.testing.assert_allclose(*waits, rtol=1e-6)
+        for name, column in vars(alone.values["level"]).items():
+            np.testing.assert_allclose(getattr(live.values["level"], name)[row], column[0])
 
 
 def test_the_base_is_left_as_it_is():

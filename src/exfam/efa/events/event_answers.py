@@ -1,13 +1,14 @@
 """What is asked of fitted models of events: what comes next, how often, why, and calibration."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
 from exfam.efa.events.event_bins import corrected_hazard_ratio, corrected_survival
-from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live_streams
+from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live_at, live_streams
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_results import (
     EventCalibration,
@@ -16,7 +17,7 @@ from exfam.efa.events.event_results import (
     EventExplanation,
     EventPrediction,
 )
-from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
+from exfam.efa.events.event_streams import EventStreams, spells_of
 from exfam.efa.events.time_part import MixtureState
 from exfam.efa.events.wait_processes import ClockedSpells, IntensityProcess
 
@@ -115,43 +116,77 @@ def count_events(
 ) -> EventCounts:
     """Counts of drawn events within a window."""
     drawn = draw_streams(model, streams, n=n, steps=None, window=window, seed=seed)
-    counts = np.bincount(drawn.row, minlength=n * len(streams.groups)).reshape(-1, n)
+    return _counts(drawn, names_of(streams), n=n, interval=interval)
+
+
+def _counts(drawn: DrawnEvents, names: np.ndarray, *, n: int, interval: float) -> EventCounts:
+    counts = np.bincount(drawn.row, minlength=n * len(names)).reshape(-1, n)
     tail = (1 - interval) / 2
     low = np.quantile(counts, tail, axis=1, method="lower")
     high = np.quantile(counts, 1 - tail, axis=1, method="higher")
-    return EventCounts(names_of(streams), counts.mean(1), low, high, counts)
+    return EventCounts(names, counts.mean(1), low, high, counts)
+
+
+@dataclass(frozen=True)
+class CountWindows:
+    """Which windows counts are looked at in: how long, how many at most, from when on at least."""
+
+    window: float | None
+    most: int
+    since: float
 
 
 def levels_of_counts(
-    model: EventModel, streams: EventStreams, *, window: float | None, n: int, seed: int
+    model: EventModel, streams: EventStreams, windows: CountWindows, *, n: int, seed: int
 ) -> EventCountCalibration:
-    """Counts in a window of each stream that is observed for two windows.
+    """Counts in windows that are not chosen by what comes in them: see `EventCountCalibration`."""
+    window = _typical_window(streams) if windows.window is None else windows.window
+    stream, moment = _windows(streams, window, windows.since)
+    if not len(moment):
+        raise DataError(
+            f"`X` must hold a stream that is observed for two windows of {window:g}, with an event "
+            "in the first, got none. Choose a shorter `window`, or an earlier `since`."
+        )
+    random = np.random.default_rng(seed)
+    kept = np.sort(random.permutation(len(moment))[: windows.most])
+    stream, moment = stream[kept], moment[kept]
+    last = _last_until(streams, stream, moment)
+    count = _last_until(streams, stream, moment + window) - last
+    live = live_at(model, streams, (stream, last), moment).repeated(n)
+    drawn = go_on(live, until=np.repeat(moment + window, n), steps=None, random=random)
+    counts = _counts(drawn, names_of(streams)[stream], n=n, interval=0.9)
+    below, at_most = (counts.draws < count[:, None]), (counts.draws <= count[:, None])
+    shares = (below.mean(1), at_most.mean(1))
+    figures = (counts.mean, counts.low, counts.high, *shares)
+    return EventCountCalibration(counts.group, moment, count, *figures, window=window)
 
-    Moments are not chosen by what comes after them: see `EventCountCalibration`.
-    """
+
+def _typical_window(streams: EventStreams) -> float:
     spells = spells_of(streams)
     wait = (spells.stop - spells.start)[spells.event >= 0]
-    if window is None:
-        window = _TYPICAL_WAITS * float(np.median(wait[wait > 0])) if (wait > 0).any() else 1.0
-    begun = np.where(np.isnan(streams.begin), first_times(streams), streams.begin)
-    moment = begun + window
-    long_enough = np.flatnonzero((moment + window <= streams.end) & (moment >= begun))
-    if not len(long_enough):
-        raise DataError(
-            f"`X` must hold a stream that is observed for two windows of {window:g}, got none. "
-            "Choose a shorter `window`."
-        )
-    chosen = streams.chosen(long_enough)
-    moment, own = moment[long_enough], chosen.stream
-    later = (chosen.time > moment[own]) & (chosen.time <= moment[own] + window)
-    count = np.bincount(own[later], minlength=len(long_enough))
-    past = chosen.until(moment)
-    found = count_events(model, past, window=window, n=n, interval=0.9, seed=seed)
-    below, at_most = ((found.draws < count[:, None]), (found.draws <= count[:, None]))
-    shares = (below.mean(1), at_most.mean(1))
-    return EventCountCalibration(
-        found.group, count, found.mean, found.low, found.high, *shares, window=window
-    )
+    return _TYPICAL_WAITS * float(np.median(wait[wait > 0])) if (wait > 0).any() else 1.0
+
+
+def _windows(
+    streams: EventStreams, window: float, since: float
+) -> tuple[Int64[np.ndarray, "n"], Float[np.ndarray, "n"]]:
+    """Streams, and moments at which a window with an event ends and one observed begins."""
+    stream = streams.stream
+    number = np.ceil((streams.time - streams.opening[stream]) / window).clip(1)
+    stream, number = np.unique(np.stack([stream, number]), axis=1)
+    stream = stream.astype(np.int64)
+    moment = streams.opening[stream] + number * window
+    kept = (moment + window <= streams.end[stream]) & (moment >= since)
+    return stream[kept], moment[kept]
+
+
+def _last_until(
+    streams: EventStreams, stream: Int64[np.ndarray, "n"], moment: Float[np.ndarray, "n"]
+) -> Int64[np.ndarray, "n"]:
+    """The last events of streams that came by some moments, of which each has one."""
+    bounds = zip(streams.start[stream], streams.stop[stream], moment, strict=True)
+    last = [a + np.searchsorted(streams.time[a:b], when, "right") - 1 for a, b, when in bounds]
+    return np.array(last, dtype=np.int64)
 
 
 def explain_rates(

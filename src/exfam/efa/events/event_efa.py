@@ -18,6 +18,7 @@ from exfam.checks import (
 )
 from exfam.columns.parts import FrameColumns
 from exfam.efa.events.event_answers import (
+    CountWindows,
     calibration_of,
     count_events,
     draw_streams,
@@ -172,7 +173,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         if "time" in sums:
             sums["time"] += float(survival.sum())
         n_events = int((~np.isnan(total_nats(parts))).sum())
-        size = n_events if per == "event" else streams.observed_time
+        size = n_events if per == "event" else np.nansum(streams.end - streams.opening)
         if not size:
             raise ExfamError(
                 "`X` must hold at least one event that is predicted to score, and observation "
@@ -272,21 +273,33 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         return calibration_of(self.event_model_, streams, seed=int(seed)).like(X)
 
     def count_calibration(
-        self, X: Any, window: float | None = None, *, n_draws: int = 200, seed: int = 0
+        self,
+        X: Any,
+        window: float | None = None,
+        *,
+        n_windows: int = 200,
+        n_draws: int = 200,
+        since: Any = None,
+        seed: int = 0,
     ) -> EventCountCalibration:
-        """Whether counts come as they are said to, in a window of each stream.
+        """Whether counts come as they are said to, in windows one after the other.
 
-        `window`: its length in days (or the unit of the column), five typical waits unless given.
-        It begins so long after the first event, or after the beginning of observation; streams
-        that are not observed for two windows are left out.
+        `window`: their length in days (or the unit of the column), five typical waits unless given.
+            The first begins so long after the first event, or the beginning of observation
+        `n_windows`: at most so many, chosen by `seed` of all that follow a window with an event
+        `since`: a number or a date before which none begins, such as the end of training
         """
         if window is not None:
             check_window(window)
-        check_whole("n_draws", n_draws)
+        for name, given in (("n_windows", n_windows), ("n_draws", n_draws)):
+            check_whole(name, given)
         check_seed("seed", seed)
         _, streams = self._given(X)
+        first = -np.inf if since is None else moment_of("since", since)
+        windows = CountWindows(window, int(n_windows), first)
         options = {"n": int(n_draws), "seed": int(seed)}
-        return levels_of_counts(self.event_model_, streams, window=window, **options).like(X)
+        levels = levels_of_counts(self.event_model_, streams, windows, **options)
+        return self._dated(levels, "moment").like(X)
 
     def without_attention(self) -> "EventEFA":
         """The base of this fitted model, which attention leaves as it is."""

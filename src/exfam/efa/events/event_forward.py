@@ -16,9 +16,9 @@ from exfam.efa.events.event_bins import N_BINS, base_survival, bin_shares, corre
 from exfam.efa.events.event_items import HISTORY
 from exfam.efa.events.event_memory import PastValues, RecentTokens, recent_tokens
 from exfam.efa.events.event_model import EventModel
-from exfam.efa.events.event_streams import EventStreams, first_times
+from exfam.efa.events.event_streams import EventStreams, spells_after
 from exfam.efa.events.event_values import ValuePart
-from exfam.efa.events.time_part import MixtureState, WaitMixture, moved_chance
+from exfam.efa.events.time_part import MixtureState, WaitMixture, moved_chance, states_after
 from exfam.efa.events.wait_processes import IntensityProcess, last_row
 
 # On the clock; what has not come by then never comes.
@@ -237,41 +237,46 @@ class LiveStreams:
 
 def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
     """Where observed streams stand when observation ends."""
-    clock, n = model.time.clock, len(streams.groups)
-    held = streams.stop > streams.start
-    last = np.where(held, streams.stop - 1, -1)
-    opening = np.where(np.isnan(streams.begin), first_times(streams), streams.begin)
-    if np.isnan(opening).any():
+    last = np.where(streams.stop > streams.start, streams.stop - 1, -1)
+    if np.isnan(streams.opening).any():
         raise ExfamError("`X` must have an event in every group, got one without.")
-    time = np.where(held, streams.time[last], opening)
-    item = np.where(held, streams.item[last], -1)
-    # Observed for longer, every stream has a last spell, which begins as the next one does.
-    longer = replace(streams, end=np.fmax(streams.end, time) + 1.0)
-    clocked = model.time.clocked(longer)
-    states = model.time.mixture.states(clocked)[clocked.spells.event < 0]
-    since = np.maximum(clock.reading(streams.end) - clock.reading(time), 0.0)
+    stream = np.arange(len(last))
+    return live_at(model, streams, (stream, last), np.fmax(streams.end, streams.opening))
+
+
+def live_at(
+    model: EventModel,
+    streams: EventStreams,
+    past: tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"]],
+    moment: Float[np.ndarray, "n"],
+) -> LiveStreams:
+    """Where streams stand at moments; `past`: which streams, and their last events, -1 for none."""
+    clock, (stream, last) = model.time.clock, past
+    clocked = model.time.clocked(streams, spells_after(streams, stream, last))
+    time, held = clocked.spells.start, last >= 0
+    start = streams.start[stream]
     live = LiveStreams(
         model=model,
         resolution=streams.resolution,
-        states=states,
+        states=states_after(model.time, clocked),
         time=time,
-        since=since,
-        tie_open=held & (streams.end <= time),
-        item=item,
-        run=np.where(held, streams.run[last], 0),
-        opening=clock.reading(opening),
+        since=np.maximum(clock.reading(moment) - clock.reading(time), 0.0),
+        tie_open=held & (moment <= time),
+        item=np.where(held, np.append(streams.item, -1)[last], -1),
+        run=np.where(held, np.append(streams.run, 0)[last], 0),
+        opening=clock.reading(clocked.spells.opening),
         histories=[
-            streams.item[start:stop][-HISTORY:]
-            for start, stop in zip(streams.start, streams.stop, strict=True)
+            streams.item[max(first, end - HISTORY) : end]
+            for first, end in zip(start.tolist(), np.where(held, last + 1, start), strict=True)
         ],
-        values={part.column: PastValues.of(streams, part) for part in model.values},
+        values={part.column: PastValues.of(streams, part, past) for part in model.values},
     )
     if model.corrections:
         reading = clock.reading(streams.time)
         live.recent = recent_tokens(model.corrections[0], reading, streams, last)
     if model.time.correction is not None:
-        live.logits = np.zeros((n, N_BINS + 1))
-        live.look_back(np.arange(n))
+        live.logits = np.zeros((len(last), N_BINS + 1))
+        live.look_back(np.arange(len(last)))
     return live
 
 

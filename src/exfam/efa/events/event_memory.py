@@ -26,19 +26,27 @@ class PastValues:
     last: Float[np.ndarray, "streams items_and_unknown"]
 
     @classmethod
-    def of(cls, streams: EventStreams, part: ValuePart) -> "PastValues":
-        """At the end of the streams."""
-        shape = (len(streams.groups), len(part.units))
-        use = np.flatnonzero(observed_values(streams, part.column))
-        item = streams.item[use]
-        value = streams.groups.values[part.column].astype(np.float64)[use]
-        z = part.input_of(part.standard(value, item))
-        where = (streams.stream[use], item)
-        count, total, last = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        np.add.at(count, where, 1.0)
-        np.add.at(total, where, z)
-        last[where] = z
-        return cls(count, total, last)
+    def of(
+        cls, streams: EventStreams, part: ValuePart, past: tuple[np.ndarray, np.ndarray]
+    ) -> "PastValues":
+        """Of streams, after their events up to these ones, -1 for none, which are in order."""
+        observed = observed_values(streams, part.column)
+        value = streams.groups.values[part.column].astype(np.float64)
+        z = part.input_of(part.standard(value, streams.item))
+        shape = (len(past[0]), len(part.units))
+        own, before = cls(*(np.zeros(shape) for _ in range(3))), -1
+        for row, (stream, last) in enumerate(zip(*past, strict=True)):
+            first = streams.start[stream]
+            if row and stream == past[0][row - 1]:
+                for column in vars(own).values():
+                    column[row] = column[row - 1]
+                first = before + 1
+            use = first + np.flatnonzero(observed[first : last + 1])
+            item, before = streams.item[use], max(before, last)
+            np.add.at(own.count[row], item, 1.0)
+            np.add.at(own.total[row], item, z[use])
+            own.last[row, item] = z[use]
+        return own
 
     def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "PastValues":
         return PastValues(self.count[chosen], self.total[chosen], self.last[chosen])

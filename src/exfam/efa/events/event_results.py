@@ -62,15 +62,16 @@ class EventCounts(TabularResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventCountCalibration(TabularResult):
-    """How many events came in a window of each stream, beside what was predicted, by draws.
+    """How many events came in windows of streams, beside what was predicted, by draws.
 
     `low`, `high`: an interval of at least 90 % of whole numbers, which holds more where counts are
     small; `below`, `at_most`: the chances of a smaller count, and of one as small: a level drawn
-    evenly between them is even over 0 to 1 if predictions are right. `window`: how long it is, and
-    how long after the first event, or the beginning of observation, it begins
+    evenly between them is even over 0 to 1 if predictions are right. `moment`: when a window
+    begins, which follows one with an event; `window`: how long it is
     """
 
     group: Column
+    moment: Column
     count: Column
     mean: Float[np.ndarray, "rows"]
     low: Column
@@ -86,7 +87,7 @@ class EventCountCalibration(TabularResult):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The columns by name."""
-        names = ("group", "count", "mean", "low", "high", "below", "at_most")
+        names = ("group", "moment", "count", "mean", "low", "high", "below", "at_most")
         return {name: getattr(self, name) for name in names}
 
 

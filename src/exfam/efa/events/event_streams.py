@@ -55,25 +55,12 @@ class EventStreams:
         return np.repeat(np.arange(len(self.groups)), self.stop - self.start)
 
     @property
-    def observed_time(self) -> float:
-        """For how long all streams together are observed."""
-        opening = np.where(np.isnan(self.begin), first_times(self), self.begin)
-        return float(np.nansum(self.end - opening))
-
-    def chosen(self, index: Int64[np.ndarray, "chosen"]) -> "EventStreams":
-        """Some of the streams."""
-        kept = np.isin(self.stream, index)
-        groups = self.groups[index].compact()
-        columns = (self.time[kept], self.begin[index], self.end[index], self.item[kept])
-        return EventStreams(groups, *columns, self.resolution)
-
-    def until(self, moment: Float[np.ndarray, "streams"]) -> "EventStreams":
-        """What is known at these moments."""
-        kept = self.time <= moment[self.stream]
-        size = np.bincount(self.stream[kept], minlength=len(self.groups))
-        groups = self.groups.with_(stop=self.start + size).compact()
-        columns = (self.time[kept], self.begin, moment, self.item[kept])
-        return EventStreams(groups, *columns, self.resolution)
+    def opening(self) -> Float[np.ndarray, "streams"]:
+        """When observation or the first event opens each stream, NaN where there is neither."""
+        opening, held = self.begin.copy(), self.stop > self.start
+        first = held & np.isnan(opening)
+        opening[first] = self.time[self.start[first]]
+        return opening
 
     @property
     def is_first(self) -> Bool[np.ndarray, "events"]:
@@ -136,7 +123,7 @@ def spells_of(streams: EventStreams) -> Spells:
     event = np.concatenate([own, np.full(len(ends), -1)])
     order = np.lexsort((event == -1, whose))
     whose, before, event = whose[order], before[order], event[order]
-    opening = np.where(has_begin, streams.begin, first_times(streams))
+    opening = streams.opening
     start = opening[whose]
     start = np.where(before >= 0, streams.time[before.clip(0)] if len(streams.time) else 0, start)
     stop = np.where(event >= 0, streams.time[event.clip(0)] if len(streams.time) else 0, 0.0)
@@ -145,12 +132,16 @@ def spells_of(streams: EventStreams) -> Spells:
     return Spells(whose, before, event, start, stop, number, opening[whose])
 
 
-def first_times(streams: EventStreams) -> Float[np.ndarray, "streams"]:
-    """When the first event of each stream came, NaN where there is none."""
-    first = np.full(len(streams.groups), np.nan)
-    held = streams.stop > streams.start
-    first[held] = streams.time[streams.start[held]]
-    return first
+def spells_after(
+    streams: EventStreams, stream: Int64[np.ndarray, "n"], last: Int64[np.ndarray, "n"]
+) -> Spells:
+    """Spells of no length after some events; -1 where none came since a stream's opening."""
+    opens = streams.is_first & np.isnan(streams.begin[streams.stream])
+    stamps = np.append(0, (~streams.is_tie & ~opens).cumsum())
+    follows, opening = last >= 0, streams.opening[stream]
+    time = np.where(follows, np.append(streams.time, np.nan)[last], opening)
+    number = np.where(follows, stamps[last + 1] - stamps[streams.start[stream]], 0)
+    return Spells(stream, last, np.full(len(last), -1), time, time, number, opening)
 
 
 def observed_values(streams: EventStreams, column: str) -> Bool[np.ndarray, "events"]:

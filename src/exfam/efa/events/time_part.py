@@ -27,7 +27,7 @@ from exfam.efa.events.event_attention import (
 from exfam.efa.events.event_bins import bin_shares, shares_of_bins
 from exfam.efa.events.event_clock import EventClock
 from exfam.efa.events.event_pace import StreamPace, SurvivedSpells
-from exfam.efa.events.event_streams import EventStreams, Spells, first_times, spells_of
+from exfam.efa.events.event_streams import EventStreams, Spells, spells_after, spells_of
 from exfam.efa.events.wait_processes import (
     ClockedSpells,
     IntensityProcess,
@@ -39,6 +39,7 @@ from exfam.efa.events.wait_processes import (
 # Events of one stamp so far, less one, from which on lengths of ties count as alike.
 _LENGTHS = np.array([1, 2, 3, 5, 9, 17])
 _TIE_FIRMNESS = 10.0
+_CLOCK = ("speed", "changes", "offsets")
 _FIELDS = {
     IntensityProcess: ("theta", "rates", "log_weight", "slope", "frailty"),
     RenewalProcess: ("mean", "log_scale", "log_share"),
@@ -248,7 +249,7 @@ class TimePart:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        held = {f"clock.{name}": getattr(self.clock, name) for name in vars_of_clock()}
+        held = {f"clock.{name}": getattr(self.clock, name) for name in _CLOCK}
         held |= {"ties.chance": self.ties.chance, "mixture.shares": self.mixture.shares}
         held["mixture.pace"] = np.array([self.mixture.pace.shape, self.mixture.pace.memory])
         for number, process in enumerate(self.mixture.processes):
@@ -277,7 +278,7 @@ class TimePart:
         for number, name in enumerate(config["processes"]):
             kind = RenewalProcess if name == "renewal" else IntensityProcess
             processes.append(kind(*(arrays[f"process{number}.{field}"] for field in _FIELDS[kind])))
-        clock = EventClock(*(arrays[f"clock.{name}"] for name in vars_of_clock()))
+        clock = EventClock(*(arrays[f"clock.{name}"] for name in _CLOCK))
         shares, pace = arrays["mixture.shares"], StreamPace()
         if "mixture.pace" in arrays:
             pace = StreamPace(*(float(number) for number in arrays["mixture.pace"]))
@@ -307,30 +308,11 @@ def bins_of_spells(
     return shares_of_bins(low, high, is_event & np.bool_(not cells))
 
 
-def after_events(part: TimePart, streams: EventStreams) -> ClockedSpells:
-    """Every event as the beginning of a spell, of no length."""
-    n, stream = len(streams.time), streams.stream
-    opened = ~np.isnan(streams.begin)
-    is_stamp = ~streams.is_tie & (~streams.is_first | opened[stream])
-    total = is_stamp.cumsum()
-    number = total - np.repeat(
-        (total - is_stamp)[streams.start[streams.stop > streams.start]],
-        (streams.stop - streams.start)[streams.stop > streams.start],
-    )
-    opening = np.where(opened, streams.begin, first_times(streams))[stream]
-    none = np.full(n, -1)
-    spells = Spells(stream, np.arange(n), none, streams.time, streams.time, number, opening)
-    return part.clocked(streams, spells)
-
-
-def states_after(
-    part: TimePart, streams: EventStreams, after: ClockedSpells | None = None
-) -> MixtureState:
-    """What is known after each event; `after`: as `after_events` has them, if at hand."""
-    after = after_events(part, streams) if after is None else after
-    mixture = part.mixture
+def states_after(part: TimePart, after: ClockedSpells) -> MixtureState:
+    """What is known where spells of `spells_after` begin."""
+    mixture, streams = part.mixture, after.streams
     own = tuple(after.state(process) for process in mixture.processes)
-    state = MixtureState(own, np.zeros((len(streams.time), 2)))
+    state = MixtureState(own, np.zeros((len(after.spells), 2)))
     if not mixture.pace.is_on or not len(streams.time):
         return state
     clocked = part.clocked(streams)
@@ -339,7 +321,7 @@ def states_after(
     # The waits of a stream up to an event are those that ended by it.
     ended = np.flatnonzero(clocked.spells.event >= 0)
     seen = mixture.pace.after(before.seen, survived)[ended]
-    spell = np.searchsorted(clocked.spells.event[ended], np.arange(len(streams.time)), "right") - 1
+    spell = np.searchsorted(clocked.spells.event[ended], after.spells.before, "right") - 1
     has = after.spells.number > 0
     state.seen[has] = seen[spell[has]]
     return state
@@ -347,8 +329,9 @@ def states_after(
 
 def past_tokens(part: TimePart, streams: EventStreams, network: PastAttention) -> PastTokens:
     """What attention sees after each event."""
-    clocked = after_events(part, streams)
-    states = states_after(part, streams, clocked)
+    every = spells_after(streams, streams.stream, np.arange(len(streams.time)))
+    clocked = part.clocked(streams, every)
+    states = states_after(part, clocked)
     local = part.clock.local(streams.time)
     tie = part.ties.of(streams.item, streams.run)
     number = clocked.spells.number.astype(float)
@@ -367,11 +350,6 @@ def scales_of(part: TimePart, streams: EventStreams) -> tuple[float, float, np.n
     spread = max(float(log_wait.std()), 0.1)
     probes = np.quantile(wait, [0.25, 0.5, 0.75])
     return float(log_wait.mean()), spread, probes, value_units(streams)
-
-
-def vars_of_clock() -> tuple[str, ...]:
-    """The arrays that a clock is made of."""
-    return ("speed", "changes", "offsets")
 
 
 def clocked_spells(

@@ -210,9 +210,9 @@ def _counts(model: Any, request: ReportRequest) -> Section:
     level = found.below + random * (found.at_most - found.below)
     drawn = Picture("Levels of counts", integral_histogram(level), "Flat if calibrated.")
     text = (
-        f"How many events each stream has within {figure(found.window)} days (or units of time), a "
-        "window that begins so long after its first event. Intervals of whole numbers hold more "
-        "than they are asked to, most of all where counts are small."
+        f"How many events streams have within {figure(found.window)} days (or units of time), in "
+        "windows that follow one with an event. Intervals of whole numbers hold more than they are "
+        "asked to, most of all where counts are small."
     )
     return Section(title, text=[text], parts=[SideBySide([drawn, table])])
 
