@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from benchmarks.arena.contenders.fields import (
     gaussian,
+    gpytorch_process,
     inverse_distances,
     local_processes,
     of_amounts,
@@ -31,6 +32,7 @@ CONTENDERS = {
     **trees.CONTENDERS,
     **inverse_distances.CONTENDERS,
     **local_processes.CONTENDERS,
+    **gpytorch_process.CONTENDERS,
 }
 REFERENCE = "field-gaussian"
 # A field of more sites is judged on one of so many of them, and all are in a set for --full.

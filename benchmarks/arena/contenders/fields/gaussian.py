@@ -4,7 +4,7 @@ With a lag it is one of the map and the map before together. Where values are mi
 expectation and maximization fill in their means and covariances.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,27 @@ ROUNDS = 6
 
 Rows = Float[np.ndarray, "maps variables"]
 Square = Float[np.ndarray, "variables variables"]
+# The covariance of rows, and what is to be said of it.
+Estimate = Callable[[Rows, FieldData], tuple[Square, dict[str, Any]]]
 
 
 def fit_gaussian(data: FieldData, seed: int) -> Fitted:
-    candidates = (({"normals": kind}, _fitted(kind, data)) for kind in KINDS)
+    def estimate(rows: Rows, data: FieldData) -> tuple[Square, dict[str, Any]]:
+        covariance, shrinkage = shrunk_covariance(rows)
+        return covariance, {"shrinkage": round(shrinkage, 4)}
+
+    return chosen(data, estimate)
+
+
+def chosen(data: FieldData, estimate: Estimate) -> Fitted:
+    """The kind of normals that validation wants, under the covariance estimated of anomalies."""
+    candidates = (({"normals": kind}, _fitted(kind, data, estimate)) for kind in KINDS)
     return best_on_validation(candidates, data)
 
 
-def _fitted(kind: str, data: FieldData) -> Fitted:
+def _fitted(kind: str, data: FieldData, estimate: Estimate) -> Fitted:
     normals = fit_normals(data, kind=kind)
-    covariance, shrinkage = shrunk_covariance(_rows(data.train, data, normals))
+    covariance, settings = estimate(_rows(data.train, data, normals), data)
 
     def predict(maps: Maps) -> StudentT:
         rows = _rows(maps, data, normals)
@@ -39,8 +50,7 @@ def _fitted(kind: str, data: FieldData) -> Fitted:
         loc = normals.location(maps.time)[of_map, site] + scale * mean
         return StudentT(loc, scale * np.sqrt(variance), np.inf)
 
-    settings = {"shrinkage": round(shrinkage, 4)}
-    return Fitted(predict, settings=settings, refit=lambda other: _fitted(kind, other))
+    return Fitted(predict, settings=settings, refit=lambda other: _fitted(kind, other, estimate))
 
 
 def _rows(maps: Maps, data: FieldData, normals: Normals) -> Rows:
