@@ -10,7 +10,6 @@ from scipy import stats
 
 from estimator_cases import same_bits
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
-from exfam.encodings import ENCODINGS
 from exfam.estimator.saving import load
 from exfam.families import Gaussian
 from exfam.training.torch_engine import TorchEngine
@@ -263,28 +262,6 @@ def test_one_site_or_one_day_is_enough(kind):
     else:
         assert np.isfinite(make(kind).fit(day).predict(day)).all()
         assert np.isfinite(make(kind).fit(FULL[:1]).predict(FRAME)).all()
-
-
-# Encodings that keep a number or a vector for each whole position, and those of any places.
-TABLES = (
-    "attenuated-probability", "attenuated-table", "attenuated-table-shared", "learned", "tupe",
-)  # fmt: skip
-SMALL = {"max_epochs": 1, "validation_fraction": 0.0}
-
-
-@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
-def test_encodings_of_places(encoding):
-    line = make("field-efa", coordinates="x", encoding=encoding, **SMALL)
-    if encoding in TABLES:
-        message = "`position` must be one integer an element for encoding='.*', got torch.float"
-        with pytest.raises(ExfamError, match=message):
-            line.fit(FULL)
-    else:
-        assert line.fit(FULL).predict(FRAME).std() > 0
-    if encoding not in ("distance", "none", *TABLES):
-        message = "`position` must be one number an element for .*, got vectors of 2. Use encod"
-        with pytest.raises(ExfamError, match=message):
-            make("field-efa", encoding=encoding, **SMALL).fit(FULL)
 
 
 every_trained_kind = pytest.mark.parametrize("kind", TRAINED)

@@ -6,14 +6,13 @@ import torch
 from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.encodings import ALiBi, Rotary, Sinusoidal
 from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks import network as network_module
 from exfam.fields.networks.assemble import build_field_network, field_shape
 from exfam.fields.networks.climate import Normal, fit_climate
 from exfam.fields.networks.links import anomaly, placed
-from exfam.fields.networks.parts import AlongLine, Hiding, Neighborhood, own_elements
+from exfam.fields.networks.parts import Hiding, Neighborhood, own_elements
 from exfam.likelihoods.two_part import TwoPartModel
 from map_cases import CLOSE, N_SITES, assert_leave_one_out, batch_of, field, make_maps
 from model_cases import randomize
@@ -227,15 +226,3 @@ def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
     first = Normal(*(part[0, :1] for part in normal))
     eta = placed(torch.tensor([[0.4]]), first, Poisson())
     assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
-
-
-def test_places_on_a_line_are_numbers_in_units():
-    place = torch.tensor([0.0, 1.5, 6.0])[None, :, None]
-    number = place[..., 0] / 3.0
-    q = torch.randn(1, 2, 3, 4, generator=torch.Generator().manual_seed(0))
-    biased, turned, added = (
-        AlongLine(encoding, unit=3.0) for encoding in (ALiBi(2), Rotary(4), Sinusoidal(4))
-    )
-    assert_close(biased.bias(q, place, place), ALiBi(2).bias(q, number, number))
-    assert_close(turned.rotate(q, place), Rotary(4).rotate(q, number))
-    assert_close(added.embed(place), Sinusoidal(4).embed(number))

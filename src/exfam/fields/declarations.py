@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
 from exfam.estimator.file_parameters import DatedFiles
 from exfam.estimator.precision import RoundedProducts
@@ -163,10 +162,8 @@ class FieldNetworkParameters(Declared, section="Model"):
         Whole(least=0), "heads of the linear read-out beside attention, 0 for none", default=16
     )
     encoding: str = parameter(
-        Choice(tuple(ENCODINGS)),
-        '"distance" (scores fall with it), "none", or another name of '
-        "`exfam.encodings.ENCODINGS`; of these, those that take real numbers serve places of "
-        "one coordinate, all others refuse places in training",
+        Choice(("distance", "none")),
+        'encoding of places: "distance" (scores fall with it), or "none"',
         default="distance",
     )
     null_token: bool = parameter(

@@ -19,17 +19,15 @@ from exfam.embeddings import (
     NumberValue,
     TokenEmbedding,
 )
-from exfam.encodings import DistanceBias, Encoding, EncodingSizes, build_encoding
+from exfam.encodings import DistanceBias, Encoding, NoEncoding
 from exfam.estimator.plain import from_plain
 from exfam.families import Family, Gaussian
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.network import FieldNetwork
 from exfam.fields.networks.parts import (
-    AlongLine,
     Hiding,
     Neighborhood,
-    PlaceVectors,
     ReadOut,
     StepsBack,
 )
@@ -136,9 +134,6 @@ def build_field_network(
         generator=generator,
     )
     fields: list[Field | MaskedField] = [where, StepsBack(shape.lags, dim=dim, generator=generator)]
-    encoding = parts.encoding(settings.n_heads)
-    if encoding.embeds:
-        fields.append(PlaceVectors(encoding, dim=dim))
     if settings.site_embedding:
         fields.append(ItemEmbedding(shape.n_sites, dim, generator=generator))
     value = NumberValue(
@@ -211,18 +206,9 @@ class _Parts(NamedTuple):
 
     def encoding(self, n_heads: int) -> Encoding:
         """The encoding of places, for so many heads."""
-        shape, settings = self.shape, self.settings
-        if settings.encoding == "distance":
-            return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
-        sizes = EncodingSizes(
-            n_heads=n_heads,
-            head_dim=settings.head_dim,
-            embed_dim=settings.embed_dim,
-            # Places are real numbers, which tables of positions refuse.
-            n_positions=1,
-            generator=self.generator,
-        )
-        return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
+        if self.settings.encoding == "none":
+            return NoEncoding()
+        return DistanceBias(n_heads, scale=self.shape.unit, metric=self.shape.metric)
 
     def null(self, n_heads: int) -> NullToken | None:
         """The key that stands for "none of these", if there is to be one."""

@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from exfam.attention import Softmax
 from exfam.checks import check_fraction, check_positive
 from exfam.embeddings import Field
-from exfam.encodings import Encoding, KeyPosition, Position, QueryPosition, pair_scores
+from exfam.encodings import Encoding, KeyPosition, QueryPosition, pair_scores
 from exfam.geometry import check_metric, nearest
 from exfam.groups import Batch
 from exfam.layers import RandomPart, linear, table
 
 ByHead = Float[Tensor, "batch heads length head"]
-OfPairs = Float[Tensor, "#batch #heads query key"]
 
 
 class StepsBack(Field):
@@ -59,55 +58,6 @@ class Hiding(RandomPart):
         least = 0.5 / max(2, shown.shape[1] // n_maps)
         kept = torch.where(which < self.share, least**size, 1.0)
         return shown & (uniform(shown.shape) < kept.gather(1, batch.steps_back))
-
-
-class AlongLine(Encoding):
-    """Another encoding, its positions being places of one coordinate in units of `unit`."""
-
-    def __init__(self, encoding: Encoding, *, unit: float) -> None:
-        super().__init__()
-        check_positive("unit", unit)
-        self.encoding, self.unit = encoding, unit
-        self.n_heads = encoding.n_heads
-        self.embeds, self.rotates = encoding.embeds, encoding.rotates
-        self.replaces = encoding.replaces
-
-    def embed(self, position: Position) -> Float[Tensor, "batch length embed"] | None:
-        return self.encoding.embed(self._number(position))
-
-    def rotate(self, x: ByHead, position: Position) -> ByHead:
-        return self.encoding.rotate(x, self._number(position))
-
-    def bias(
-        self, q: ByHead, query_position: QueryPosition, key_position: KeyPosition
-    ) -> OfPairs | None:
-        return self.encoding.bias(q, self._number(query_position), self._number(key_position))
-
-    def log_weights(
-        self, query_position: QueryPosition, key_position: KeyPosition
-    ) -> OfPairs | None:
-        return self.encoding.log_weights(self._number(query_position), self._number(key_position))
-
-    def _number(self, position: Position) -> Position:
-        if position.ndim != 3 or position.shape[-1] != 1:
-            return position
-        # Positions that groups share stay one broadcast row.
-        shared = position.stride(0) == 0
-        rows = position[:1] if shared else position
-        return (rows[..., 0] / self.unit).expand(position.shape[:2])
-
-
-class PlaceVectors(Field):
-    """The vectors of an encoding that gives each place one."""
-
-    def __init__(self, encoding: Encoding, *, dim: int) -> None:
-        super().__init__()
-        self.encoding, self.dim = encoding, dim
-
-    def forward(self, batch: Batch) -> Float[Tensor, "batch length dim"]:
-        vectors = self.encoding.embed(batch.position)
-        assert vectors is not None
-        return vectors
 
 
 class OwnElements(NamedTuple):
