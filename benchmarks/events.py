@@ -50,7 +50,7 @@ from exfam.reading.public_sets.published import find_file
 from exfam.scores.calibration import central_share
 
 SEQUENCES = "suite/sequences"
-DAY, STRETCHES, N_WINDOWS, N_DRAWS = 86_400, 50, 200, 100
+DAY, STRETCHES, N_WINDOWS, N_DRAWS = 86_400, 50, 200, 40
 console = Console(highlight=False, width=120)
 
 
