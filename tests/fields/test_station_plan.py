@@ -19,8 +19,8 @@ def gaussian(**parameters):
     """A fitted base whose tails are those of a Gaussian: variances do not depend on values."""
     model = make("field-gaussian", **parameters).fit(FULL)
     chosen = model.members_[0].value_part.chosen
-    stretch = float(chosen[-3])
-    chosen[-6:] = torch.tensor([MOST_DF, 0.0, MOST_DF, stretch, MOST_DF, 0.0]).double()
+    stretch = float(chosen[-6])
+    chosen[-9:-3] = torch.tensor([MOST_DF, 0.0, MOST_DF, stretch, MOST_DF, 0.0]).double()
     return model
 
 
