@@ -8,9 +8,10 @@ from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from exfam.efa.base import ridge
 from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
-from exfam.efa.base.histories import BACK_OFF, KERNELS, LONGEST, N_FILTERS, kernel_counts
+from exfam.efa.base.histories import BACK_OFFS, KERNELS, LONGEST, N_FILTERS, kernel_counts
 from exfam.efa.base.ridge import MOST_IN_CONTEXT
 from exfam.efa.base.sets import Sets, held_items
+from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.networks.based import present_elements
 from exfam.efa.recommenders import ease
 from exfam.groups import CONTEXT
@@ -185,19 +186,21 @@ def test_contexts_are_backed_off_as_in_a_loop(ranges):
         batch, present_elements(batch), torch.arange(N_ITEMS)
     )
     sequences = [groups.item[a:b].tolist() for a, b in zip(groups.start, groups.stop, strict=True)]
+    of_contexts = filters[-LONGEST * len(BACK_OFFS) :].unflatten(0, (LONGEST, -1))
     for row, (group, position) in enumerate(zip(*present_elements(batch), strict=True)):
-        chance, history = popularity[0].double().numpy(), batch.item[group, :position].tolist()
+        chance = popularity[[0] * len(BACK_OFFS)].double().numpy()
+        history = batch.item[group, :position].tolist()
         for length in range(1, LONGEST + 1):
             context = history[-length:]
-            if len(context) < length or -1 in context:
-                break
-            near = np.zeros(N_ITEMS)
-            for items in sequences:
-                for end in range(length, len(items)):
-                    if items[end - length : end] == context and items[end] >= 0:
-                        near[items[end]] += 1
-            chance = (near + BACK_OFF * chance) / (near.sum() + BACK_OFF)
-        np.testing.assert_allclose(filters[-1, row], chance, rtol=1e-5)
+            if len(context) == length and -1 not in context:
+                near = np.zeros(N_ITEMS)
+                for items in sequences:
+                    for end in range(length, len(items)):
+                        if items[end - length : end] == context and items[end] >= 0:
+                            near[items[end]] += 1
+                counts = np.array(BACK_OFFS)[:, None]
+                chance = (near + counts * chance) / (near.sum() + counts)
+            np.testing.assert_allclose(of_contexts[length - 1, :, row], chance, rtol=1e-5)
     assert (filters[-1] - filters[0]).abs().max() > 0.2
 
 
@@ -210,19 +213,53 @@ def test_contexts_are_kept_where_they_say_more(is_process):
         item[:, column] = (item[:, column - 1] + item[:, column - 2]) % 4
     groups = make_groups(lengths=[8] * 150, item=item.ravel(), values={}, ordered=True)
     base = fit_transition_items(groups, 4, support="none")
+    longer = slice(len(BACK_OFFS) * (1 - LONGEST), None)
     nats = outputs(base, whole(groups[:30]), chosen=torch.arange(4)).log_softmax(1)
     own = nats.gather(1, whole(groups[:30]).item.reshape(-1, 1))[:, 0].reshape(30, 8)[:, 2:]
     if is_process:
-        assert base.mixture[-1] > 0.5 and own.mean() > -0.4
+        assert base.mixture[longer].sum() > 0.5 and own.mean() > -0.4
     else:
-        assert base.mixture[-1] < 0.2 and own.mean() > -1.45
-    base.mixture[-1] = 0
+        assert base.mixture[longer].sum() < 0.2 and own.mean() > -1.45
+    base.mixture[longer] = 0
     expected = outputs(base, whole(groups), chosen=torch.arange(4))
     base.drop_contexts()
     assert len(base.context_2) == len(base.near_3) == 0
     torch.testing.assert_close(outputs(base, whole(groups), chosen=torch.arange(4)), expected)
     base.add(groups)
     assert len(base.context_2) == 0
+
+
+def test_a_chain_costs_little_more_than_its_counts():
+    """Each item from the last one alone: as good as smoothed counts of pairs."""
+    random, n = np.random.default_rng(0), 12
+    chances = random.dirichlet(np.full(n, 0.2), size=n)
+    item = random.integers(0, n, (200, 15))
+    for column in range(1, item.shape[1]):
+        item[:, column] = [random.choice(n, p=chances[last]) for last in item[:, column - 1]]
+    train, test = (
+        make_groups(lengths=[15] * 100, item=part.ravel(), values={}, n_items=n, ordered=True)
+        for part in np.split(item.astype(np.int32), 2)
+    )
+    base = fit_transition_items(train, n, support="none")
+    nats = outputs(base, whole(test), chosen=torch.arange(n)).log_softmax(1)
+    own = nats.gather(1, whole(test).item.reshape(-1, 1)).reshape(100, 15)[:, 1:]
+    counts = np.full((n, n), 0.1)
+    np.add.at(counts, (item[:100, :-1], item[:100, 1:]), 1)
+    pairs = np.log(counts / counts.sum(1, keepdims=True))[item[100:, :-1], item[100:, 1:]]
+    assert own.mean() > pairs.mean() - 0.01
+
+
+def test_a_base_of_an_older_version_mixes_the_longest_contexts():
+    groups = rich_groups()
+    old, new = fit("transitions", groups), TransitionItems(N_ITEMS)
+    n_contexts = LONGEST * len(BACK_OFFS)
+    mixture = torch.rand(2 + N_FILTERS - n_contexts, generator=torch.Generator().manual_seed(0))
+    new.allocate(**old.shape())
+    new.load_state_dict(old.state_dict() | {"mixture": mixture})
+    old.mixture.zero_()[: len(mixture) - 1] = mixture[:-1]
+    old.mixture[-len(BACK_OFFS)] = mixture[-1]
+    torch.testing.assert_close(new.mixture, old.mixture)
+    torch.testing.assert_close(outputs(new.eval(), whole(groups)), outputs(old, whole(groups)))
 
 
 @pytest.mark.parametrize("support", two_part.SUPPORTS)

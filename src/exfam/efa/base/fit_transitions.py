@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS
-from exfam.efa.base.histories import N_FILTERS, repeat_inputs
+from exfam.efa.base.histories import BACK_OFFS, N_FILTERS, N_OF_CONTEXTS, repeat_inputs
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -17,7 +17,7 @@ from exfam.likelihoods.two_part import context_items
 from exfam.training.lbfgs import find_minimum
 
 # Targets that the mixture is fitted to, and numbers of all filters at most.
-MOST_TARGETS, MOST_NUMBERS = 2_000, 40_000_000
+MOST_TARGETS, MOST_NUMBERS = 2_000, 72_000_000
 MOST_OF_A_GROUP = 20
 # Shares of the mixture below this are dropped.
 LEAST_SHARE = 0.02
@@ -41,23 +41,46 @@ def fit_transition_items(
     inputs = _mixture_inputs(base, groups, chosen, seed=seed, support=support)
     if inputs is None:
         return base.eval()
-    # Contexts are kept where they say more than the kernels do.
-    start = torch.zeros(_N_NUMBERS + N_FILTERS)
-    start[1] = 1.0
-    numbers, least = _fitted(inputs, start)
-    found, nats = _fitted(inputs, torch.cat([numbers, numbers.new_zeros(1)]))
-    numbers = found if nats < least else numbers
+    numbers, kept = _chosen(inputs)
     base.exponents.copy_(numbers[:2])
     base.repeats.copy_(numbers[2:_N_NUMBERS])
-    base.mixture.zero_()[: len(numbers) - _N_NUMBERS] = _shares(numbers)
-    if not base.mixture[-1]:
+    base.mixture.zero_()[kept] = numbers[_N_NUMBERS:].softmax(0)
+    if not base.mixture[len(BACK_OFFS) - N_OF_CONTEXTS :].any():
         base.drop_contexts()
     return base.eval()
 
 
-def _fitted(inputs: "_Inputs", start: Tensor) -> tuple[Tensor, float]:
-    """Numbers of the filters that `start` has shares for, and their nats a target."""
-    loss = partial(_nats, inputs)
+def _chosen(inputs: "_Inputs") -> tuple[Tensor, Int64[Tensor, "kept"]]:
+    """Numbers of the filters that are mixed, and which these are.
+
+    Contexts are kept where they say more than the kernels do, the longest ones alone or all. All
+    say nearly the same as each other: what is dropped of them is made up for by another fit.
+    """
+    every = torch.arange(1 + N_FILTERS)
+    kernels, contexts = every.tensor_split([len(every) - N_OF_CONTEXTS])
+    start = torch.zeros(_N_NUMBERS + len(kernels))
+    start[1] = 1.0
+    numbers, nats = _fitted(inputs.of(kernels), start)
+    found, kept = numbers, kernels
+    longest = contexts[-len(BACK_OFFS)][None]
+    for more in (longest, contexts):
+        wider = torch.cat([kernels, more])
+        other, own = _fitted(inputs.of(wider), torch.cat([numbers, torch.zeros(len(more))]))
+        # As by Akaike's criterion: so much a share that says nothing would seem to gain.
+        if own < nats - len(more) / len(inputs.item):
+            found, kept, nats = other, wider, own
+    shares = found[_N_NUMBERS:].softmax(0)
+    is_large, has_all = shares >= LEAST_SHARE, len(kept) == len(every)
+    is_large[0] |= has_all
+    found = torch.cat([found[:_N_NUMBERS], shares[is_large].log()])
+    if has_all:
+        found, _ = _fitted(inputs.of(kept[is_large]), found, hold=0.0)
+    return found, kept[is_large]
+
+
+def _fitted(inputs: "_Inputs", start: Tensor, *, hold: float = _HOLD) -> tuple[Tensor, float]:
+    """Numbers of all filters of the inputs, and their nats a target."""
+    loss = partial(_nats, inputs, hold=hold)
     numbers = find_minimum(loss, start, n_steps=_N_STEPS, tolerance=1e-6, least_slope=1e-7)
     return numbers, float(loss(numbers))
 
@@ -70,6 +93,10 @@ class _Inputs(NamedTuple):
     allowed: Bool[Tensor, "rows chosen"]
     repeats: Float[Tensor, "two rows chosen"]
     item: Int64[Tensor, "rows"]
+
+    def of(self, filters: Int64[Tensor, "some"]) -> "_Inputs":
+        """With some of the filters alone."""
+        return self._replace(mixed=self.mixed[filters])
 
 
 def _mixture_inputs(
@@ -123,20 +150,12 @@ def _some_of_each(group: Tensor, *, most: int) -> Tensor:
     return (rank % step == 0).nonzero()[:, 0]
 
 
-def _nats(inputs: _Inputs, numbers: Float[Tensor, "numbers"]) -> Float[Tensor, ""]:
-    """Nats a target of the exponents, what repeats add, and the shares of the first filters."""
+def _nats(inputs: _Inputs, numbers: Float[Tensor, "numbers"], *, hold: float) -> Float[Tensor, ""]:
+    """Nats a target of the exponents, what repeats add, and the shares of the filters."""
     logits = numbers[_N_NUMBERS:]
-    mixed = inputs.mixed[: len(logits)]
-    mix = torch.einsum("f,fri->ri", logits.softmax(0), mixed).clamp_min(1e-30)
+    mix = torch.einsum("f,fri->ri", logits.softmax(0), inputs.mixed).clamp_min(1e-30)
     eta = numbers[0] * inputs.log_popularity + numbers[1] * mix.log()
     eta = eta + torch.einsum("n,nri->ri", numbers[2:_N_NUMBERS], inputs.repeats)
     eta = eta.masked_fill(~inputs.allowed, -torch.inf)
     own = eta.gather(1, inputs.item[:, None])[:, 0]
-    return (eta.logsumexp(1) - own).mean() + _HOLD * numbers[2:].square().sum()
-
-
-def _shares(numbers: Float[Tensor, "numbers"]) -> Float[Tensor, "filters"]:
-    """Shares of the filters, small ones dropped."""
-    shares = numbers[_N_NUMBERS:].softmax(0)
-    shares = torch.where(shares < LEAST_SHARE, 0.0, shares)
-    return shares / shares.sum()
+    return (eta.logsumexp(1) - own).mean() + hold * numbers[2:].square().sum()

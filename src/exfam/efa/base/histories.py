@@ -38,9 +38,11 @@ KERNELS = (
     Kernel(10, 0.5, False, 10.0, (0.5, 0.9, 0.97)),
     Kernel(50, 0.25, True, 30.0, (0.8, 0.95)),
 )
-# Items of the longest context that is counted as a whole, and counts of the shorter ones added.
-LONGEST, BACK_OFF = 4, 8.0
-N_FILTERS = sum(len(kernel.decays) for kernel in KERNELS) + 1
+# Items of the longest context that is counted as a whole, and counts of the shorter ones added: few
+# where what comes next is all but certain.
+LONGEST, BACK_OFFS = 4, (8.0, 2.0)
+N_OF_CONTEXTS = LONGEST * len(BACK_OFFS)
+N_FILTERS = sum(len(kernel.decays) for kernel in KERNELS) + N_OF_CONTEXTS
 # Which counts are those of contexts of 1, 2, ... items: what comes right after one is a kernel.
 OF_CONTEXTS = (0, *range(len(KERNELS), len(KERNELS) + LONGEST - 1))
 
@@ -112,16 +114,20 @@ class Histories:
         due = np.bincount(row, weights=share * prior, minlength=len(self.code))
         return self._picked(kernel, row, code, share), due
 
-    def backed_off(self) -> tuple[scipy.sparse.csr_array, Float[np.ndarray, "rows"]]:
-        """The same of what came after the longest contexts, each backed off to the next."""
-        left, picked = np.ones(len(self.code)), []
-        for number, context in zip(OF_CONTEXTS[::-1], self.contexts[::-1], strict=True):
+    def backed_off(
+        self, shares: Float[np.ndarray, "lengths back_offs"]
+    ) -> tuple[scipy.sparse.csr_array, Float[np.ndarray, "rows"]]:
+        """The same of what came after contexts of each length, each backed off to the shorter."""
+        left, picked = np.zeros((len(self.code), len(BACK_OFFS))), []
+        for length in range(LONGEST, 0, -1):
+            number, context = OF_CONTEXTS[length - 1], self.contexts[length - 1]
+            left += shares[length - 1]
             row = np.flatnonzero(context >= 0)
             code = context[row]
-            share = left[row] / (self.sizes[number][code] + BACK_OFF)
-            picked.append(self._picked(number, row, code, share))
-            left[row] = share * BACK_OFF
-        return sum(picked[1:], picked[0]), left
+            share = left[row] / (self.sizes[number][code][:, None] + BACK_OFFS)
+            picked.append(self._picked(number, row, code, share.sum(1)))
+            left[row] = share * BACK_OFFS
+        return sum(picked[1:], picked[0]), left.sum(1)
 
     def _picked(
         self, number: int, row: np.ndarray, code: np.ndarray, share: np.ndarray

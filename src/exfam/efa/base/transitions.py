@@ -6,18 +6,20 @@ within 50 on either side, near ones counted more. From a history, kernel k and d
     p_kg(i) = sum over the last 40 items j of w_j (C_k[j, i] + kappa_k pop_i) / (n_k[j] + kappa_k),
 
 w_j proportional to g^lag. What came right after the last m items, as a whole, is counted too, for
-m from 1 to 4, where the longer context is rare backed off to the shorter one, and p_0 = pop:
+m from 1 to 4, where the longer context is rare backed off to the shorter one by many counts or
+by few, and p_0 = pop:
 
-    p_m(i) = (C_m[context, i] + kappa p_(m - 1)(i)) / (n_m[context] + kappa)
+    p_mb(i) = (C_m[context, i] + b p_(m - 1)b(i)) / (n_m[context] + b)
 
 They are mixed with the popularity, and sharpened; items of the history, which have been there
 n_i times, come again more often or less:
 
-    eta_i = a log pop_i + c log(pi_0 pop_i + sum of pi_kg p_kg(i) + pi p_4(i))
+    eta_i = a log pop_i + c log(pi_0 pop_i + sum of pi_kg p_kg(i) + sum of pi_mb p_mb(i))
             + r 1{n_i > 0} + s log(1 + n_i)
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -26,10 +28,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.efa.base.histories import (
-    BACK_OFF,
+    BACK_OFFS,
     KERNELS,
     LONGEST,
     N_FILTERS,
+    N_OF_CONTEXTS,
     OF_CONTEXTS,
     Histories,
     OwnCounts,
@@ -83,6 +86,15 @@ class TransitionItems(nn.Module):
         self._matrices: list[scipy.sparse.csr_array] = []
         self._sizes: list[np.ndarray] = []
 
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *given: Any) -> None:
+        # Of contexts, older versions mixed the longest alone, backed off by the first number.
+        old = state.get(f"{prefix}mixture")
+        if old is not None and len(old) == len(self.mixture) - N_OF_CONTEXTS + 1:
+            mixture = torch.zeros_like(self.mixture)
+            mixture[: len(old) - 1], mixture[-len(BACK_OFFS)] = old[:-1], old[-1]
+            state = state | {f"{prefix}mixture": mixture}
+        super()._load_from_state_dict(state, prefix, *given)
+
     def shape(self) -> dict[str, list[int]]:
         """What `allocate` takes."""
         pairs = len(KERNELS) + LONGEST - 1
@@ -102,7 +114,7 @@ class TransitionItems(nn.Module):
         self.count += torch.from_numpy(count).to(self.count)
         for number, kernel in enumerate(KERNELS):
             self._store(number, old[number] + kernel_counts(item, group, n, kernel))
-        if not self.mixture[-1]:
+        if not self._of_lengths()[1:].any():
             return
         code, new_code = item, np.arange(n)
         for number, length in zip(OF_CONTEXTS[1:], range(2, LONGEST + 1), strict=True):
@@ -131,6 +143,11 @@ class TransitionItems(nn.Module):
     def _set(self, name: str, numbers: np.ndarray) -> None:
         self.register_buffer(name, torch.from_numpy(numbers).to(self.count.device))
 
+    def _of_lengths(self) -> Float[np.ndarray, "lengths back_offs"]:
+        """Shares of what came after contexts of 1, 2, ... items."""
+        shares: np.ndarray = self.mixture[-N_OF_CONTEXTS:].double().cpu().numpy()
+        return shares.reshape(LONGEST, -1)
+
     @property
     def n_items(self) -> int:
         """How many outputs there are."""
@@ -148,10 +165,10 @@ class TransitionItems(nn.Module):
             near, of_popularity = histories.filtered(number, weight)
             mix = mix + _dense(near).to(popularity)
             due += of_popularity
-        if mixture[-1]:
-            near, of_popularity = histories.backed_off()
-            mix = mix + _dense(mixture[-1] * near).to(popularity)
-            due += mixture[-1] * of_popularity
+        if mixture[-N_OF_CONTEXTS:].any():
+            near, of_popularity = histories.backed_off(self._of_lengths())
+            mix = mix + _dense(near).to(popularity)
+            due += of_popularity
         due[histories.is_empty] = 1.0
         mix = mix + torch.from_numpy(due).to(popularity)[:, None] * popularity
         # Counts of one's own, subtracted, leave rounding errors.
@@ -166,7 +183,7 @@ class TransitionItems(nn.Module):
         self, histories: Histories
     ) -> Iterator[tuple[int, Float[np.ndarray, "rows recent"]]]:
         """Of each kernel that counts, the weights of the items by lag, its decays mixed."""
-        filters = iter(self.mixture[1:-1].double().cpu().numpy())
+        filters = iter(self.mixture[1:-N_OF_CONTEXTS].double().cpu().numpy())
         for number, kernel in enumerate(KERNELS):
             shares = [(next(filters), decay) for decay in kernel.decays]
             weight = sum(share * histories.weights(decay) for share, decay in shares if share)
@@ -177,14 +194,20 @@ class TransitionItems(nn.Module):
         self, histories: Histories, column: np.ndarray, usual: np.ndarray
     ) -> Float[np.ndarray, "rows contexts"]:
         """What each item of the longest context adds to the mixture's probability of an item."""
-        chance, added = usual.copy(), np.zeros((len(column), LONGEST))
+        # What a context changes counts in the probabilities of all longer ones, too.
+        longer = self._of_lengths()[::-1].cumsum(0)[::-1]
+        chance = np.repeat(usual[:, None], len(BACK_OFFS), axis=1)
+        added = np.zeros((len(column), LONGEST))
         for lag, (number, context) in enumerate(zip(OF_CONTEXTS, histories.contexts, strict=True)):
             row = np.flatnonzero(context >= 0)
-            code, size = context[row], histories.sizes[number][context[row]]
-            near = histories.counts[number][code, column[row]] - size * chance[row]
-            added[row, lag] = near / (size + BACK_OFF)
-            chance += added[:, lag]
-        return float(self.mixture[-1]) * added
+            if not len(row):
+                continue
+            code, size = context[row], histories.sizes[number][context[row]][:, None]
+            near = histories.counts[number][code, column[row]][:, None] - size * chance[row]
+            change = near / (size + BACK_OFFS)
+            chance[row] += change
+            added[row, lag] = change @ longer[lag]
+        return added
 
     def contributions(
         self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
@@ -207,7 +230,7 @@ class TransitionItems(nn.Module):
             size = histories.sizes[number][code]
             near = histories.counts[number][code, column] - size * usual[row]
             more += weight[row, lag] * near / (size + KERNELS[number].prior)
-        if self.mixture[-1]:
+        if self.mixture[-N_OF_CONTEXTS:].any():
             near = self._of_contexts(histories, item.cpu().numpy(), usual)
             is_near = lag < LONGEST
             more[is_near] += near[row[is_near], lag[is_near]]
@@ -221,7 +244,7 @@ class TransitionItems(nn.Module):
     def filters(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> tuple[Float[Tensor, "filters rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
-        """What is mixed: the popularity, then each kernel's probabilities by each decay."""
+        """What is mixed: the popularity, then kernels' probabilities by decay, then contexts'."""
         histories, popularity = self._histories(batch, where, chosen)
         parts = [popularity.expand(len(where[0]), -1)]
         filtered = [
@@ -229,7 +252,9 @@ class TransitionItems(nn.Module):
             for number, kernel in enumerate(KERNELS)
             for decay in kernel.decays
         ]
-        for near, due in (*filtered, histories.backed_off()):
+        each = np.eye(N_OF_CONTEXTS).reshape(N_OF_CONTEXTS, LONGEST, -1)
+        contexts = [histories.backed_off(shares) for shares in each]
+        for near, due in (*filtered, *contexts):
             due[histories.is_empty] = 1.0
             part = _dense(near).to(popularity)
             part = part + torch.from_numpy(due).to(popularity)[:, None] * popularity
