@@ -60,6 +60,7 @@ def test_a_few_groups_are_shown_at_first_and_all_that_are_scored_later(opened, m
 def test_the_worst_are_listed_paged_and_opened(cars, opened):
     page = opened(cars.address)
     page.get_by_role("button", name="Errors").click()
+    page.locator("tbody [data-total]").first.wait_for()
     settled(page)
     wanted = np.sort(table_model().pseudo_log_likelihood(rows_of_cars()))
     assert numbers(page, "tbody", "data-total") == pytest.approx(wanted[:20], abs=1e-6)

@@ -42,6 +42,7 @@ def fit(
     Raises ExfamError if the loss stops being finite, CheckpointError if the checkpoint belongs to
     another fit.
 
+    >>> import torch
     >>> model = nn.Embedding.from_pretrained(torch.zeros(1, 1), freeze=False)
     >>> def squares(model, batch):
     ...     center = model(torch.zeros_like(batch.position))[..., 0]

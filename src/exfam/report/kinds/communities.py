@@ -163,6 +163,7 @@ def _map(model: Any, associations: Any, pairs: list[Any]) -> Picture:
             associations.correlation[square],
             names,
             clear=associations.is_clear[square],
+            label="correlation",
             ax=figure.subplots(),
         )
         return figure

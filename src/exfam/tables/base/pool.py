@@ -23,6 +23,8 @@ DEGREES = (3.0, 4.0)
 # What members' disagreement adds to the scale of rows far outside of those of training, of which
 # held rows say nothing.
 _OUTSIDE = 3.0
+# Of locations, in standard units: where members agree on all there is nothing to be sure of.
+_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ def widened(
     """
     added, factor, share = scales.T
     share = share**2 + (_OUTSIDE * outside / (1 + outside)) ** 2
-    wider: np.ndarray = 0.5 * np.log(np.exp(2 * (added + factor * log_scale)) + share * variance)
+    log_variance = np.log(np.maximum(share * variance, _LEAST_VARIANCE))
+    wider: np.ndarray = 0.5 * np.logaddexp(2 * (added + factor * log_scale), log_variance)
     return wider
 
 
@@ -147,12 +150,13 @@ def _number_nats(
         + 0.5 * torch.log(torch.tensor(df * torch.pi))
     )
 
+    log_variance = variance.clamp_min(_LEAST_VARIANCE).log()
+
     def nats(free: Tensor) -> Tensor:
         mixed = _shares(free[:-3]) @ location
         added, factor, spread = free[-3:]
-        scale = (
-            (2 * (added + (1 + factor) * log_scale)).exp() + (2 * spread).exp() * variance
-        ).log() / 2
+        own_scale = added + (1 + factor) * log_scale
+        scale = torch.logaddexp(2 * own_scale, 2 * spread + log_variance) / 2
         z = (value - mixed) * (-scale).exp()
         own = (df + 1) / 2 * torch.log1p(z.square() / df) + scale + constant
         shrinkage = _ROWS_OF_SHRINKAGE / len(value)
