@@ -8,6 +8,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 Pairs = tuple[Int64[Tensor, "pairs"], Int64[Tensor, "pairs"]]
+Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
 
 class Listed(ABC):
@@ -77,7 +78,7 @@ class ContextItems(Listed):
     def of(
         cls,
         code: Int64[Tensor, "batch length"],
-        where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+        where: Where,
         *,
         n_items: int,
         causal: bool,
@@ -164,7 +165,7 @@ class ContextTable(Listed):
     def of(
         cls,
         code: Int64[Tensor, "batch length"],
-        where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+        where: Where,
         *,
         n_items: int,
         causal: bool,
@@ -223,7 +224,7 @@ class ContextTable(Listed):
 
 def context_of_rows(
     code: Int64[Tensor, "batch length"],
-    where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+    where: Where,
     *,
     n_items: int,
     causal: bool,

@@ -7,7 +7,7 @@ from exfam.cli.errors import reworded
 from exfam.cli.kinds import words
 from exfam.cli.options import MODEL, Form, Option, count
 
-_OF_SIMILAR = """Items in the place of each other: those that the same other items call for, by
+_OF_SIMILAR = """Items that can replace each other: those that the same other items call for, by
 cosines of what the model has of them, the most similar first. It needs no data, and takes models of
 groups that know items apart: EFA, LatentFactor, EASE, ItemKNN. Items are named as in the data."""
 

@@ -163,7 +163,7 @@ class FieldNetworkParameters(Declared, section="Model"):
     )
     encoding: str = parameter(
         Choice(("distance", "none")),
-        'encoding of places: "distance" (scores fall with it), or "none"',
+        'encoding of coordinates: "distance" (scores fall with it), or "none"',
         default="distance",
     )
     null_token: bool = parameter(

@@ -1,4 +1,4 @@
-"""An exact Gaussian process by gpytorch: one kernel of places for all maps, fitted by likelihood.
+"""An exact Gaussian process by gpytorch: one kernel for all maps, fitted by likelihood.
 
 Anomalies have a Matern 3/2 covariance with a length along each coordinate, times one of steps back,
 and noise. Each value is predicted from all others that are shown.
@@ -26,9 +26,9 @@ def covariance_of(rows: Rows, data: FieldData) -> tuple[Square, dict[str, Any]]:
     from gpytorch.distributions import MultivariateNormal
     from gpytorch.kernels import MaternKernel, ScaleKernel
 
-    places = plane(data)
-    lags = torch.arange(data.lags + 1).repeat_interleave(len(places)).double()[:, None]
-    points = torch.cat([places.repeat(data.lags + 1, 1), lags], dim=1)
+    sites = plane(data)
+    lags = torch.arange(data.lags + 1).repeat_interleave(len(sites)).double()[:, None]
+    points = torch.cat([sites.repeat(data.lags + 1, 1), lags], dim=1)
     n_axes = points.shape[1] if data.lags else points.shape[1] - 1
     kernel = ScaleKernel(MaternKernel(nu=1.5, ard_num_dims=n_axes)).double()
     log_noise = torch.tensor(-2.0).double().requires_grad_()

@@ -205,7 +205,7 @@ class _Parts(NamedTuple):
     generator: torch.Generator
 
     def encoding(self, n_heads: int) -> Encoding:
-        """The encoding of places, for so many heads."""
+        """The encoding of coordinates, for so many heads."""
         if self.settings.encoding == "none":
             return NoEncoding()
         return DistanceBias(n_heads, scale=self.shape.unit, metric=self.shape.metric)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from exfam.training.lbfgs import LBFGS
+from exfam.training.lbfgs import find_minimum
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
@@ -89,7 +89,7 @@ def pool_labels(
             log_prob = mixed.log_softmax(-1).gather(-1, own[:, None])[:, 0]
             return -(share * log_prob).sum() + shrinkage * free.square().sum()
 
-        free = minimized(nats, torch.zeros(len(outputs) + 1, dtype=torch.float64))
+        free = _minimum(nats, len(outputs) + 1)
         weights.append((_shares(free[:-1]) * free[-1].exp()).numpy())
     return Pool(np.stack(weights), np.zeros((len(weights), 3)))
 
@@ -128,7 +128,7 @@ def _of_numbers(
         log_scale = torch.from_numpy(np.asarray(log_scales[k]))
         variance = torch.from_numpy(disagreement([at_share]) * widens)
         nats = _number_nats(location, log_scale, variance, value, share, df=df)
-        free = minimized(nats, torch.zeros(len(location) + 3, dtype=torch.float64))
+        free = _minimum(nats, len(location) + 3)
         weights.append(_shares(free[:-3]).numpy())
         scales.append([float(free[-3]), float(1 + free[-2]), widens * float(free[-1].exp())])
         total += float(nats(free)) if k == 0 else 0.0
@@ -165,25 +165,13 @@ def _number_nats(
     return nats
 
 
+def _minimum(nats: Callable[[Tensor], Tensor], n_numbers: int) -> Float[Tensor, " numbers"]:
+    start = torch.zeros(n_numbers, dtype=torch.float64)
+    return find_minimum(nats, start, n_steps=_STEPS, tolerance=1e-9, least_slope=1e-7)
+
+
 def _shares(free: Float[Tensor, " members"]) -> Float[Tensor, " members"]:
     """Weights that sum to 1."""
     first = torch.zeros_like(free)
     first[0] = _LOG_OF_FIRST
     return (free + first).softmax(0)
-
-
-def minimized(
-    value: Callable[[Float[Tensor, " free"]], Float[Tensor, ""]], start: Float[Tensor, " free"]
-) -> Float[Tensor, " free"]:
-    """The minimum of a smooth function of a few numbers."""
-    point = start.clone().requires_grad_()
-    optimizer = LBFGS([point], max_iter=_STEPS, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        total = value(point)
-        total.backward()
-        return total
-
-    optimizer.step(closure)
-    return point.detach()
