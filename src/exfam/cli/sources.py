@@ -74,7 +74,7 @@ def chosen_dialect(dialect: Dialect, chosen: Any, *, dates: bool = True) -> Dial
 
 
 def read_as_fitted(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
-    """A file as the model's groups, and what was met in it, in words."""
+    """A file as the model's groups, and what reading it came across, in words."""
     groups, facts = read_source(
         file,
         model._columns(),

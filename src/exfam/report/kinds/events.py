@@ -211,8 +211,8 @@ def _counts(model: Any, request: ReportRequest) -> Section:
     drawn = Picture("Levels of counts", integral_histogram(level), "Flat if calibrated.")
     text = (
         f"How many events streams have within {figure(found.window)} days (or units of time), in "
-        "windows that follow one with an event. Intervals of whole numbers hold more than they are "
-        "asked to, most of all where counts are small."
+        "windows that follow one with an event. Intervals of whole numbers hold more than their "
+        "level, most of all where counts are small."
     )
     return Section(title, text=[text], parts=[SideBySide([drawn, table])])
 
