@@ -8,6 +8,14 @@ from exfam.estimator.base import Declared, parameter
 from exfam.estimator.rules import Mark, Marks, OrNone, Text, TextEncoding
 
 
+class TextFiles(Declared, section="Files"):
+    """How files of plain text are written."""
+
+    file_encoding: str | None = parameter(
+        OrNone(TextEncoding()), 'of files, such as "latin-1"; None for UTF-8', default=None
+    )
+
+
 class FileDialect(Declared, section="Files (what is None is found by looking)"):
     """How files are written."""
 

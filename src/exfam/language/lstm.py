@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import parameter
+from exfam.estimator.file_parameters import TextFiles
 from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
@@ -23,7 +24,7 @@ from exfam.language.networks.lstm_network import (
     draw_tokens,
     token_log_probs,
 )
-from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
+from exfam.language.tokens import Lexicon, encode_known, encode_text, learn, text_source
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.precision import PRECISIONS
@@ -37,7 +38,7 @@ _VALIDATION_COLUMNS, _VALIDATION_LENGTH = 10, 1000
 _IRRELEVANT = ("progress", "validation_fraction")
 
 
-class LSTMLanguageModel(RoundedProducts, LanguageEstimator):
+class LSTMLanguageModel(RoundedProducts, TextFiles, LanguageEstimator):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
@@ -100,8 +101,11 @@ class LSTMLanguageModel(RoundedProducts, LanguageEstimator):
         `checkpoint`: a folder from which a fit that was cut short goes on to the same bits.
         """
         self.check_rules()
-        lexicon, tokens = learn(X, name="X")
-        held = None if validation is None else encode_text(validation, lexicon, name="validation")
+        lexicon, tokens = learn(self._opened(X, name="X"), name="X")
+        held = None
+        if validation is not None:
+            opened_too = self._opened(validation, name="validation")
+            held = encode_text(opened_too, lexicon, name="validation")
         if held is None and (n_held := int(len(tokens) * self.validation_fraction)):
             tokens, held = tokens[:-n_held], tokens[-n_held:]
         if held is not None and not len(held):
@@ -124,6 +128,9 @@ class LSTMLanguageModel(RoundedProducts, LanguageEstimator):
         model.zero_grad()
         return self
 
+    def _opened(self, source: Any, *, name: str) -> Any:
+        return text_source(source, name=name, encoding=self.file_encoding)
+
     def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
         """A text as codes: indices of `vocabulary_["token"]`.
 
@@ -131,7 +138,7 @@ class LSTMLanguageModel(RoundedProducts, LanguageEstimator):
         warning, if not.
         """
         lexicon = self._lexicon()
-        codes, n_unknown = encode_known(X, lexicon, name="X")
+        codes, n_unknown = encode_known(self._opened(X, name="X"), lexicon, name="X")
         n_known = int((codes != lexicon.line_end).sum())
         warn_unknown_words(n_unknown, n_unknown + n_known)
         return codes

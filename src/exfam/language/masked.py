@@ -11,6 +11,7 @@ from jaxtyping import Float32, Float64, Int64
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import check_fitted, parameter, settings_from
+from exfam.estimator.file_parameters import TextFiles
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.estimator.scikit import Transformer
@@ -23,7 +24,7 @@ from exfam.language.networks.token_pieces import (
     sentence_log_probs,
 )
 from exfam.language.text_encoders import TextEncoder
-from exfam.language.tokens import located_lines, sentence_list
+from exfam.language.tokens import located_lines, sentence_list, text_source
 from exfam.layers import CONNECTIONS
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.subwords import (
@@ -48,7 +49,7 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
+class MaskedLanguageModel(Transformer, TextFiles, LanguageEstimator, AdamTraining):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
@@ -137,7 +138,7 @@ class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
 
     def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
         """The vocabulary of a text, its stretches, and those that are held out."""
-        lines = list(_lines(X, name="X"))
+        lines = list(_lines(X, name="X", encoding=self.file_encoding))
         options = {"size": int(self.vocabulary_size), "min_count": int(self.min_count)}
         try:
             learned = learn_subwords(
@@ -151,7 +152,11 @@ class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
         if not _has_words(pieces):
             raise DataError("`X` must have words, got only characters that no piece is made of.")
         if validation is not None:
-            held = _stretches(_lines(validation, name="validation"), learned, length=length)
+            held = _stretches(
+                _lines(validation, name="validation", encoding=self.file_encoding),
+                learned,
+                length=length,
+            )
             missing = "`validation` must have words that `X` has pieces of, got none."
         elif n_held := int(len(pieces) * float(self.validation_fraction)):
             pieces, held = pieces[:-n_held], pieces[-n_held:]
@@ -250,7 +255,9 @@ class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
     def _read(self, X: Any) -> TokenPieces:
         self._check_parameters()
         subwords, length = self.subwords_, int(self.parameters_["length"])
-        return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
+        return self._scored(
+            _stretches(_lines(X, name="X", encoding=self.file_encoding), subwords, length=length)
+        )
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
         of_tokens: dict[str, Any] = {"share": float(self.mask_share), "n_special": len(SPECIAL)}
@@ -260,9 +267,9 @@ class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
         return self.network(self.subwords_)
 
 
-def _lines(source: Any, *, name: str) -> Iterator[tuple[str, bool]]:
+def _lines(source: Any, *, name: str, encoding: str | None) -> Iterator[tuple[str, bool]]:
     """A text in lines, and whether each ends there: very long ones come in parts."""
-    for _, words in located_lines(source, name=name):
+    for _, words in located_lines(text_source(source, name=name, encoding=encoding), name=name):
         for first in range(0, len(words), _WORDS_AT_ONCE):
             last = first + _WORDS_AT_ONCE
             yield " ".join(words[first:last]), last >= len(words)

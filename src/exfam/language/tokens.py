@@ -12,8 +12,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
-from exfam.reading.streams import opener_of, unpacking
-from exfam.reading.text.corpus import FileSource, check_no_table, check_utf8, find_source
+from exfam.reading.streams import in_utf8, opener_of, unpacking
+from exfam.reading.text.corpus import (
+    FileSource,
+    SentenceSource,
+    check_no_table,
+    check_utf8,
+    find_source,
+)
 
 LINE_END, UNKNOWN = "<eos>", "<unk>"
 # In arrays of codes.
@@ -132,13 +138,20 @@ def _checked(codes: np.ndarray, *, name: str) -> Codes:
     return codes.astype(np.int64)
 
 
+def text_source(source: Any, *, name: str, encoding: str | None = None) -> Any:
+    """The files, of this encoding, or sentences that `source` means; what is open stays so."""
+    if isinstance(source, np.ndarray | FileSource | SentenceSource):
+        return source
+    check_no_table(name, source)
+    return find_source(source, encoding=encoding)
+
+
 def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:
     """Where each line of files or of a list of lines is, in words, and its words."""
-    check_no_table(name, source)
-    lines = find_source(source)
+    lines = text_source(source, name=name)
     if isinstance(lines, FileSource):
         for path in lines.paths:
-            yield from lines_of(path)
+            yield from lines_of(path, encoding=lines.encoding)
         return
     for number, line in enumerate(lines.sentences, 1):
         yield f"in line {number}", _words(line, number)
@@ -157,12 +170,16 @@ def _words(line: Any, number: int) -> list[str]:
     )
 
 
-def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Where each line of a file is, in words, and its words; unpacked by the name's end."""
+def lines_of(path: Path, *, encoding: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Where each line of a file is, in words, and its words; unpacked by the name's end.
+
+    `encoding`: None for UTF-8
+    """
     number = 1
     try:
         with open(path, "rb") as stored:
-            for line in stored if opener_of(path) is None else unpacking(path, stored):
+            file = stored if opener_of(path) is None else unpacking(path, stored)
+            for line in file if encoding is None else in_utf8(path, file, encoding):
                 if b"\0" in line:
                     raise _unreadable(path, number, "a byte 0, so a binary file")
                 yield f"in line {number} of {path}", line.decode("utf-8-sig").split()
@@ -175,8 +192,8 @@ def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _unreadable(path: Path, number: int, got: str) -> DataError:
     return DataError(
-        f"`{path.name}` must be text in UTF-8, got {got} at line {number} of {path}. Convert it, "
-        "or get it anew."
+        f"`{path.name}` must be text in UTF-8, got {got} at line {number} of {path}. Name "
+        "its encoding, such as encoding='cp1252' (of a model file_encoding), or get it anew."
     )
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.estimator.base import Estimator, check_fitted, parameter
+from exfam.estimator.file_parameters import TextFiles
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS, count_cooccurrences
@@ -62,13 +63,13 @@ class PairCounts:
         return PairCounts(words, counts, scipy.sparse.csr_array(wide, shape=shape))
 
 
-def with_rare_words(source: Any) -> PreparedText:
+def with_rare_words(source: Any, *, encoding: str | None) -> PreparedText:
     """A prepared text that keeps rare words, which hold their positions in windows."""
     text = prepared_before(source)
-    return prepare_text(source, min_count=1) if text is None else text
+    return prepare_text(source, min_count=1, encoding=encoding) if text is None else text
 
 
-class PMIFactorization(Estimator):
+class PMIFactorization(TextFiles, Estimator):
     """Vectors whose products are the mutual information of words that occur together.
 
     The model is Categorical: p(i | j) = p_i exp(w_j . c_i) / Z_j for word i in the context of word
@@ -137,7 +138,7 @@ class PMIFactorization(Estimator):
         Raises DataError where too few words are read often enough.
         """
         self._check_parameters()
-        text = with_rare_words(X)
+        text = with_rare_words(X, encoding=self.file_encoding)
         counts = zip(text.vocabulary.words, text.vocabulary.counts, strict=True)
         often = tuple(word for word, count in counts if count >= self.min_count)
         self._factorize(self._count(text, often, folder))
@@ -152,7 +153,7 @@ class PMIFactorization(Estimator):
         to what one call on the whole does. Words that `fit` left out start from nothing.
         """
         self._check_parameters()
-        text = with_rare_words(X)
+        text = with_rare_words(X, encoding=self.file_encoding)
         more = self._count(text, tuple(text.vocabulary.words))
         counted = getattr(self, "_counted", None)
         self._factorize(more if counted is None else counted.added(more))
@@ -205,7 +206,7 @@ class PMIFactorization(Estimator):
         """
         check_fitted(self, "vectors_")
         self._check_parameters()
-        text = with_rare_words(X)
+        text = with_rare_words(X, encoding=self.file_encoding)
         counted = self._count(text, self.vectors_.words)
         pairs, total = counted.pairs, 0.0
         if not pairs.nnz:

@@ -15,6 +15,7 @@ from exfam.estimator.base import (
     parameter,
     settings_from,
 )
+from exfam.estimator.file_parameters import TextFiles
 from exfam.estimator.plain import identified
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import (
@@ -25,7 +26,6 @@ from exfam.estimator.rules import (
     OrWord,
     Positive,
     Share,
-    TextEncoding,
     Whole,
     python_number,
 )
@@ -94,7 +94,7 @@ class WordModel(Declared, section="Model"):
     )
 
 
-class TextReading(Declared, section="Text"):
+class TextReading(TextFiles, section="Text"):
     """How text is read."""
 
     min_count: int = parameter(Whole(), "how often a word must be read to get a vector", default=5)
@@ -107,9 +107,6 @@ class TextReading(Declared, section="Text"):
     lower: bool = parameter(Flag(), "whether text is read in lower case", default=False)
     cleaning: str | None = parameter(
         Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out', default=None
-    )
-    file_encoding: str | None = parameter(
-        OrNone(TextEncoding()), 'of files, such as "latin-1"; None for UTF-8', default=None
     )
 
 

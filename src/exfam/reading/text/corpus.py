@@ -217,7 +217,8 @@ def _check_bytes(text: bytes, path: Path, position: Position) -> None:
         at = error.start
         raise DataError(
             f"`source` must be encoded in UTF-8, got byte {text[at]:#04x} "
-            f"{_at(path, position, text[:at])}. Name its encoding, such as encoding='cp1252'."
+            f"{_at(path, position, text[:at])}. Name its encoding, such as encoding='cp1252' "
+            "(of a model file_encoding)."
         ) from None
 
 
