@@ -63,6 +63,12 @@ class LinearEta(NamedTuple):
         offset = None if self.offset is None else self.offset.at(where)
         return self._replace(state=self.state[where], offset=offset)
 
+    def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """The output of one item a row."""
+        own = (self.state * self.vectors[item]).sum(-1)
+        own = own if self.bias is None else own + self.bias[item]
+        return own if self.offset is None else own + self.offset.own(item)
+
 
 def item_products(
     state: Float[Tensor, "*rows dim"],

@@ -103,22 +103,34 @@ def chosen_groups(groups: Groups, labels: Sequence[Any]) -> Groups:
 
 
 def item_lifts(
-    members: Sequence[TwoPartModel], schema: Schema, *, given: np.ndarray | None = None
+    members: Sequence[TwoPartModel],
+    schema: Schema,
+    *,
+    given: np.ndarray | None = None,
+    nothing: np.ndarray | None = None,
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """lift[j, i] = log p(i | j alone in the group) - log p(i | nothing), in nats, rows by rows.
 
     Values are unobserved, attributes unknown or average. An item's own lift reads 0. `given`: the
-    items j, all unless given.
+    items j, all unless given; `nothing`: probabilities without context, if they are there.
     """
     items = np.arange(schema.n_items or 0) if given is None else given
     alone = append_blank(lone_items(schema, items), schema)
-    # The last group is empty, and batches come by length: its probabilities are needed first.
-    ((_, nothing),) = item_probabilities(members, alone[len(items) :])
+    nothing = without_context(members, schema) if nothing is None else nothing
     for rows, probability in item_probabilities(members, alone[: len(items)]):
         lift = np.log(np.maximum(probability, TINY)) - np.log(np.maximum(nothing, TINY))
         own = items[rows // 2]  # a group of an item and a blank has two rows
         lift[np.arange(len(own)), own] = 0.0
         yield own, lift
+
+
+def without_context(
+    members: Sequence[TwoPartModel], schema: Schema
+) -> Float[np.ndarray, "one items"]:
+    """Probabilities of all items in a group without any other."""
+    empty = append_blank(lone_items(schema, np.zeros(0, dtype=np.int64)), schema)
+    ((_, nothing),) = item_probabilities(members, empty)
+    return nothing
 
 
 def lone_items(schema: Schema, items: np.ndarray) -> Groups:

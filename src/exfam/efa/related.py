@@ -6,14 +6,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int64
+from scipy.special import logsumexp
+from torch import Tensor
 
+from exfam.catalog.normalizer import ItemChoice, log_normalizer
 from exfam.checks import ExfamError, check_whole
 from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank
-from exfam.efa.recommend import TINY, item_codes, item_lifts, lone_items
+from exfam.efa.recommend import TINY, item_codes, item_lifts, lone_items, without_context
 from exfam.efa.requests import requests_of
-from exfam.estimator.evaluate import log_probs, top_items
+from exfam.estimator.evaluate import item_components, log_probs, of_choices, top_items
 from exfam.estimator.schema import Schema
 from exfam.groups import TARGET
 from exfam.likelihoods.two_part import TwoPartModel
@@ -181,7 +185,7 @@ def _strongest(model: Any, code: int, *, alike: bool, reach: Reach) -> Strongest
     else:
         # Hard support refuses the item beside itself.
         of = _lifts_of(members, schema, code, given=np.delete(every, code))
-        strength = (np.insert(of, code, 0.0) + _lifts_by(members, schema, code)) / 2
+        strength = (np.insert(of, code, 0.0) + _lifts_by(model, code)) / 2
     return Strongest.of(strength, code)
 
 
@@ -199,15 +203,14 @@ def _strength_of_candidates(
 
     Minus infinity for all others.
     """
-    members, schema = model.members_, model.schema_
     if alike:
         by, first = _by_and_likeness(model, code, n=n)
     else:
-        by = first = _lifts_by(members, schema, code)
+        by = first = _lifts_by(model, code)
     likeness, first = first, first.copy()
     first[code] = -np.inf
     candidates = np.argsort(-first, kind="stable")[: min(n, len(by) - 1)]
-    mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
+    mutual = (_lifts_of_one(model, code, given=candidates) + by[candidates]) / 2
     strength = np.full(len(by), -np.inf)
     strength[candidates] = mutual
     if alike:
@@ -237,7 +240,7 @@ def _by_and_likeness(model: Any, code: int, *, n: int) -> tuple[np.ndarray, np.n
         size=LiftTable.size,
     )  # fmt: skip
     _, likeness = table.of_and_likeness(code)
-    return _lifts_by(members, schema, code), likeness
+    return _lifts_by(model, code), likeness
 
 
 def _little(mutual: np.ndarray) -> float:
@@ -245,11 +248,13 @@ def _little(mutual: np.ndarray) -> float:
     return max(0.0, float(np.median(mutual))) if len(mutual) else 0.0
 
 
-def _lifts_by(
-    members: Sequence[TwoPartModel], schema: Schema, code: int
-) -> Float[np.ndarray, "items"]:
+def _lifts_by(model: Any, code: int) -> Float[np.ndarray, "items"]:
     """Lifts of all items by item `code`."""
-    ((_, lift),) = item_lifts(members, schema, given=np.array([code]))
+    members, schema = model.members_, model.schema_
+    nothing = requests_of(model).result(
+        "nothing", members, lambda: without_context(members, schema), size=lambda own: own.nbytes
+    )
+    ((_, lift),) = item_lifts(members, schema, given=np.array([code]), nothing=nothing)
     return lift[0]
 
 
@@ -263,6 +268,33 @@ def _lifts_of(
     nats = log_probs(members, with_item)["item"]
     nats = np.maximum(nats[with_item.stop - 1], np.log(TINY))
     return nats[:-1] - nats[-1]
+
+
+def _lifts_of_one(model: Any, code: int, *, given: np.ndarray) -> Float[np.ndarray, "given"]:
+    """As `_lifts_of`, of a large catalog and by other items than `code`.
+
+    Log-normalizers of groups of one item are kept: the next item needs many of them again.
+    """
+    members, schema = model.members_, model.schema_
+    shares = item_components(members)[1]
+    n = schema.n_items or 0
+    kept = requests_of(model).result(
+        "lone normalizers", members, lambda: np.full((len(shares), n + 1), np.nan),
+        size=lambda nats: nats.nbytes,
+    )  # fmt: skip
+    new = given[np.isnan(kept[:, given]).any(0)]
+    if len(new) or np.isnan(kept[:, n]).any():
+        alone = append_blank(lone_items(schema, new), schema)
+        kept[:, np.append(new, n)] = of_choices(members, alone, log_normalizer)[:, alone.stop - 1]
+    alone = append_blank(lone_items(schema, given), schema)
+    own = of_choices(members, alone, lambda choice: choice.eta.own(_all(code, choice)))
+    nats = own[:, alone.stop - 1] - kept[:, np.append(given, n)]
+    nats = np.maximum(logsumexp(nats, axis=0, b=np.array(shares)[:, None]), np.log(TINY))
+    return nats[:-1] - nats[-1]
+
+
+def _all(code: int, choice: ItemChoice) -> Tensor:
+    return torch.full((len(choice.eta.state),), code, device=choice.eta.state.device)
 
 
 def _lifts_of_and_by(

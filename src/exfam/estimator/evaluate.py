@@ -6,7 +6,7 @@ cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
 
@@ -288,6 +288,23 @@ def _choices(
         row, position = batch.target.nonzero(as_tuple=True)
         targets = (row, position)
         yield batch, targets, [member.choice(batch, targets) for member in members]
+
+
+def of_choices(
+    members: Sequence[TwoPartModel], groups: Groups, number: Callable[[ItemChoice], Tensor]
+) -> Float[np.ndarray, "components rows"]:
+    """What `number` says of what targets may choose, of each of `item_components`; NaN elsewhere.
+
+    Of large catalogs alone.
+    """
+    components, _ = item_components(members)
+    out = np.full((len(components), groups.n_rows), np.nan)
+    with torch.inference_mode():
+        for batch, targets, choices in _choices(components, groups):
+            rows = batch.element[targets].cpu().numpy()
+            for own, choice in zip(out, choices, strict=True):
+                own[rows] = number(choice).double().cpu().numpy()
+    return out
 
 
 def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:

@@ -107,15 +107,20 @@ class RowAttention:
     terms = list(_ALL_TERMS)
 
     def __init__(self, model: Any, data: Any) -> None:
-        self.model, self.encoder, self._rows = model, None, RowView(model, data)
+        self.model, self.encoder, self._data = model, None, data
+
+    @cached_property
+    def rows(self) -> RowView:
+        """What reads rows: the view of them, where there is one, which keeps what it has read."""
+        return RowView(self.model, self._data)
 
     def of(self, question: Question, *, part: str, term: str) -> SeenWeights:
         """`cells`, or the `index` of a row -> weights; see `MaskedTable.position_attention`."""
         cells = question.get("cells")
-        if not cells and self._rows.cells is not None:
-            cells = self._rows.row({"index": question.get("index", 0)})["cells"]
+        if not cells and self.rows.cells is not None:
+            cells = self.rows.row({"index": question.get("index", 0)})["cells"]
         both = "both" if term == "positional" else term
-        own = table_attention(self.model, self._rows.known({"cells": cells or {}}), term=both)
+        own = table_attention(self.model, self.rows.known({"cells": cells or {}}), term=both)
         weights = own.positional[None] if term == "positional" else own.weights
         names = list(self.model.schema_.names)
         return SeenWeights(names, names, len(names), weights.numpy())

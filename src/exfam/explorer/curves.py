@@ -40,7 +40,8 @@ def density_of(
     """Of one row: center, 90 % interval, and a curve.
 
     `is_count`: whether it is of probabilities of whole numbers, not a density
-    `value`: what is there, NaN for none; `tail` is then the probability of one as far out
+    `value`: what is there, NaN for none; `nats` are of it, and `tail` is the probability of one as
+        far out
     """
     own = prediction.mixture.double()
     # In one call: of a single row, calls cost more than numbers.
@@ -49,12 +50,13 @@ def density_of(
     points = np.linspace(first, last, _POINTS)
     if is_count:
         points = np.unique(np.rint(points))
-    density = own[_first(len(points))].log_prob(torch.from_numpy(points)).exp()
-    tail = None
+    nats = own[_first(len(points) + 1)].log_prob(torch.from_numpy(np.append(points, value)))
+    density, tail, of_value = nats[:-1].exp(), None, None
     if not np.isnan(value[0]):
         below = float(own.cdf(torch.from_numpy(value))[0])
-        tail = 2 * min(below, 1 - below)
+        tail, of_value = 2 * min(below, 1 - below), number_or_none(nats[-1])
     return {
+        "nats": of_value,
         "center": number_or_none(own.center()[0]),
         "low": number_or_none(low),
         "high": number_or_none(high),

@@ -76,6 +76,9 @@ def explorer_views(
             f"{type(model).__name__}. Use `write_report` for a page about it."
         )
     views: list[Any] = [view(model, data) for view in found]
+    by_name = {view.name: view for view in views}
+    if {"row", "attention"} <= set(by_name):
+        by_name["attention"].source.rows = by_name["row"]
     if attributes is not None:
         colored = next((view for view in views if hasattr(view, "color")), None)
         if colored is None:

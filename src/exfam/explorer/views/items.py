@@ -12,7 +12,7 @@ from exfam.efa.blanks import append_blank
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.related import Reach, Relations, relations
-from exfam.estimator.evaluate import item_probabilities, value_parameters
+from exfam.estimator.evaluate import item_probabilities, log_probs, value_parameters
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
 from exfam.explorer.curves import bars_of, density_of
@@ -20,7 +20,7 @@ from exfam.explorer.kept import NameSearch, Recent
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
-from exfam.groups import Groups
+from exfam.groups import TARGET, Groups
 from exfam.scores.prediction import Prediction
 
 _FOUND, _BARS, _CONTRIBUTIONS, _RAISING, _TRIED, _RELATED = 20, 12, 12, 3, 30, 8
@@ -326,9 +326,13 @@ class ItemsView:
 
     def _probabilities_of(self, item: int, contexts: Sequence[Context]) -> list[float]:
         """Of one item as a further one of each context."""
-        if isinstance(self.model, ExplainingEstimator) and self._explains:
-            label = self.labels[item]
-            return self.model.explain_item(self._groups(contexts), item=label).probability.tolist()
+        has_it = self.model.support_ == "hard" and any(item in own.items for own in contexts)
+        if self._explains and not has_it:
+            blank = append_blank(self._groups(contexts), self.model.schema_)
+            assert blank.item is not None and blank.role is not None
+            filled = blank.with_(item=np.where(blank.role == TARGET, item, blank.item))
+            nats = log_probs(self.model.members_, filled)["item"][filled.stop - 1]
+            return np.exp(nats).tolist()
         return [float(self._probabilities(context)[item]) for context in contexts]
 
     def _groups(self, contexts: Sequence[Context]) -> Groups:

@@ -166,12 +166,10 @@ class RowView:
         column = self.model.schema_.column(name)
         value = cells.value[:, self.model.schema_.index(name)]
         prediction = Prediction(distribution, np.arange(1), 1)
-        own: Answer = {"nats": None, "tail": None}
-        if not np.isnan(value[0]):
-            own["nats"] = number_or_none(prediction.log_prob(value)[0])
-        if column.labels is not None:
-            return own | _of_labels(column, distribution, value[0])
-        return own | density_of(prediction, value, is_count=column.kind == "count")
+        if column.labels is None:
+            return density_of(prediction, value, is_count=column.kind == "count")
+        nats = None if np.isnan(value[0]) else number_or_none(prediction.log_prob(value)[0])
+        return {"nats": nats, **_of_labels(column, distribution, value[0])}
 
     def _described(self, column: Column) -> Answer:
         labels = None if column.labels is None else [_plain(label) for label in column.labels]
