@@ -32,6 +32,8 @@ def model(kind, **more):
     [
         ({}, FRAME.drop(columns="movie"), "`item` must name a column .* 'movie'"),
         ({"group": None}, FRAME, "`group` must name the column of groups"),
+        ({"item": "user"}, FRAME, "`item` must name another column than `group`, got 'user' for"),
+        ({"value": "user"}, FRAME, "`value` must name another column than `group`, got 'user'"),
         ({}, FRAME.assign(stars="many"), "`value` must be numeric, got 'many' at row"),
         ({"parts": "values"}, GAPS, "`stars` must have at least one observed value, got none"),
         (NONE, FRAME, "`item` or `value` must be given, got data with neither"),

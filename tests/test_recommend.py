@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from estimator_cases import CASES, COLUMNS, WITH_ITEMS, fitted_on, make, ratings
-from exfam import ExfamError, Groups, UnknownItemError
+from exfam import DataError, ExfamError, Groups, UnknownItemError
 from exfam.efa import related
 from exfam.efa.blanks import append_blank
 from exfam.efa.recommend import item_lifts
@@ -181,11 +181,16 @@ class TestRelations:
             for (kind, expected), most in product(whole.items(), (2**26, 0)):
                 monkeypatch.setattr(related, "MOST_LIFT_BYTES", most)
                 requests_of(estimator).drop()
+                getattr(estimator, kind)("milk")  # which keeps what both need
                 result = getattr(estimator, kind)("tea")
                 assert result.items[0] == expected.items[0] and "tea" not in result.items
                 assert 1 <= len(result.items) <= n_candidates
                 if n_candidates == 5:
                     np.testing.assert_allclose(result.strength, expected.strength, rtol=1e-5)
+
+    def test_an_item_that_is_no_list(self, estimator):
+        with pytest.raises(DataError, match="`X` must be a list of items.* got one item, 'tea'"):
+            estimator.recommend("tea")
 
     @pytest.mark.parametrize("wrong", ["cocoa", pd.NA, ["tea"], pd.DataFrame({"item": ["tea"]})])
     def test_unseen_item(self, estimator, wrong):

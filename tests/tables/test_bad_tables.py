@@ -65,7 +65,7 @@ def test_columns_that_are_missing_later(kind):
     gone = FRAME.assign(grade=None, member=None, visits=None)
     with pytest.warns(ExfamWarning, match="63% of the cells of `X` are missing .251 of 400."):
         np.testing.assert_array_equal(model.log_prob(part), model.log_prob(gone))
-    with pytest.raises(DataError, match="`name` must be a column of the table, one of"):
+    with pytest.raises(DataError, match="Column 'weight' must be one of training, which had"):
         model.log_prob(part[:2].assign(weight=1.0))
     with pytest.raises(DataError, match="`X` must be one table, got a list of 2"):
         model.log_prob([FRAME, FRAME])
@@ -87,6 +87,8 @@ def test_questions_to_a_fitted_model(kind):
         model.experts(FRAME, member=1)
     with pytest.raises(DataError, match="`order` must be a list of names of columns, got"):
         model.log_prob(FRAME[:2], order=5)
+    with pytest.raises(DataError, match="`of` must name columns of the table, got 'hight'"):
+        model.conditional("hight")
     distribution = model.conditional(["height"])
     with pytest.raises(DataError, match="`name` must be one of the columns height, got 'city'"):
         distribution.predict_dist("city")

@@ -44,6 +44,14 @@ class FrameColumns:
     group_attributes: Names = ()
     position: Names = None
 
+    def __post_init__(self) -> None:
+        for argument in ("item", "value"):
+            if self.group in _listed(getattr(self, argument)):
+                raise DataError(
+                    f"`{argument}` must name another column than `group`, got {self.group!r} for "
+                    "both."
+                )
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts that are named, group first, each of them once."""

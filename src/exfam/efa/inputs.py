@@ -121,6 +121,11 @@ def read_group_inputs(
         if ordered:
             groups = unchecked(groups.__dict__ | {"ordered": True, "tied": None})
         inputs = _from_groups(groups, vocabulary, unknown, missing)
+    elif isinstance(data, str) and _is_item(data, vocabulary):
+        raise DataError(
+            f"`X` must be a list of items, a frame or a file, got one item, {data!r}. Put it into "
+            "a list."
+        )
     elif columns is None:
         raise DataError(
             "`group` must name the column of groups to read a frame or file, got None. Pass column "
@@ -136,6 +141,12 @@ def read_group_inputs(
         inputs = Inputs(groups, len(table[columns.group]), by_row=True)
     warn_unknown(missing, ignored=unknown == "ignore")
     return inputs
+
+
+def _is_item(name: str, vocabulary: Vocabulary | None) -> bool:
+    """Whether a text is an item of a fitted model, and no path."""
+    labels = (vocabulary or {}).get("item", np.array([]))
+    return not os.path.exists(name) and bool((labels == name).any())
 
 
 def _open(folder: Any, columns: FrameColumns | None) -> Groups:

@@ -277,7 +277,7 @@ class JointTable(TableEstimator):
     def _targets(self, targets: Any) -> tuple[str, ...]:
         if targets is None and self.response_ is not None:
             return (self.response_,)
-        return checked_columns(self.schema_, targets)
+        return checked_columns(self.schema_, targets, argument="targets")
 
 
 class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):

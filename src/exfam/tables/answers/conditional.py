@@ -224,7 +224,7 @@ def conditional(
 ) -> TableConditional:
     """The distribution of the columns `of` given the present cells of the other columns."""
     schema = model.schema
-    names = checked_columns(schema, of)
+    names = checked_columns(schema, of, argument="of")
     chain = None if order is None else checked_columns(schema, order)
     if chain is not None and set(chain) != set(names):
         listed = ", ".join(names)

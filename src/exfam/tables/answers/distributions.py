@@ -69,28 +69,29 @@ def table_blocks(n_rows: int, *, numbers: int = 1) -> Iterator[slice]:
         yield slice(first, min(first + size, n_rows))
 
 
-def checked_columns(schema: TableSchema, names: Any) -> tuple[str, ...]:
+def checked_columns(schema: TableSchema, names: Any, *, argument: str = "order") -> tuple[str, ...]:
     """The names of columns, one or several, or for None all that can be predicted."""
     if names is None:
         return schema.targets
     names = names.tolist() if isinstance(names, np.ndarray) else names
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise DataError(f"`order` must be a list of names of columns, got {names!r}.")
+        raise DataError(f"`{argument}` must be a list of names of columns, got {names!r}.")
     for k, name in enumerate(names):
         if name not in schema.names:
             listed = ", ".join(schema.targets)
             raise DataError(
-                f"`order` must name columns of the table, got {name!r}. Its columns are {listed}."
+                f"`{argument}` must name columns of the table, got {name!r}. Its columns are "
+                f"{listed}."
             )
         if schema.column(name).input_only:
             raise DataError(
-                f"`order` must name columns that can be predicted, got {name!r}, which is a date "
-                "or part of one: dates are inputs alone. Give days since a date as a number to "
+                f"`{argument}` must name columns that can be predicted, got {name!r}, which is a "
+                "date or part of one: dates are inputs alone. Give days since a date as a number to "
                 "predict them."
             )
         if name in names[:k]:
-            raise DataError(f"`order` must name each column once, got {name!r} twice.")
+            raise DataError(f"`{argument}` must name each column once, got {name!r} twice.")
     return tuple(names)
 
 
@@ -98,7 +99,7 @@ def column_distributions(
     model: TableModel, cells: Cells, targets: Sequence[str]
 ) -> dict[str, Mixture]:
     """The distribution of each target column given all other cells of the row that are present."""
-    names = checked_columns(model.schema, targets)
+    names = checked_columns(model.schema, targets, argument="targets")
     columns = [model.schema.index(name) for name in names]
     etas = model.eta(cells, columns)
     families = [model.families[column] for column in columns]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, Shaped
 
-from exfam.checks import ExfamError, ExfamWarning, check_choice
+from exfam.checks import DataError, ExfamError, ExfamWarning, check_choice
 from exfam.tables.data.dates import as_dates, with_date_parts
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error, read_table
 from exfam.tables.data.schema import LABEL_KINDS, Column, TableSchema
@@ -99,7 +99,11 @@ def encode_table(
     check_choice("unknown", unknown, UNKNOWN)
     new: dict[str, Bool[np.ndarray, " rows"]] = {}
     for name in table.names:
-        schema.index(name)
+        if name not in schema.names:
+            raise DataError(
+                f"Column {name!r} must be one of training, which had "
+                f"{', '.join(map(repr, schema.names))}. Drop it, or mend its name."
+            )
     table = with_date_parts(table, schema.dates)
     cells = Cells.absent(table.n_rows, len(schema))
     code, fraction, value = cells.code, cells.fraction, cells.value
