@@ -87,8 +87,8 @@ def checked_columns(schema: TableSchema, names: Any, *, argument: str = "order")
         if schema.column(name).input_only:
             raise DataError(
                 f"`{argument}` must name columns that can be predicted, got {name!r}, which is a "
-                "date or part of one: dates are inputs alone. Give days since a date as a number to "
-                "predict them."
+                "date or part of one: dates are inputs alone. Give days since a date as a number "
+                "to predict them."
             )
         if name in names[:k]:
             raise DataError(f"`{argument}` must name each column once, got {name!r} twice.")
