@@ -77,7 +77,7 @@ def _campaign(names: list[str], document: dict[str, Any], options: argparse.Name
     tasks = ((seed, names, whole) for seed in range(document["next_seed"], 1 << 62))
     with _FORK.Pool(options.processes) as pool:
         while time.monotonic() < end and _n_kills(document) < enough:
-            some = [next(tasks) for _ in range(8 * options.processes)]
+            some = [next(tasks) for _ in range(min(8, options.kills) * options.processes)]
             for trial in pool.imap_unordered(_trial, some):
                 _count(document, trial)
             document["next_seed"] += len(some)

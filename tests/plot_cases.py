@@ -1,12 +1,14 @@
 """What every function of `exfam.plots` is tried on."""
 
+import itertools
+
 import numpy as np
 
 from exfam.columns.results import PlottedResult
 from exfam.efa.explain import Explanation
 from exfam.scores.calibration import IntegralShares, Reliability
 from exfam.training.history import Epoch, History
-from result_cases import RESULTS
+from result_cases import MAKERS
 
 
 def explanation(n=3, *, layers=2, heads=2, parts=("values",)):
@@ -75,5 +77,15 @@ FIGURES = [
     ("means_by_case", (), {**MEANS, "unit": "rating"}),
     ("sum_bars", ([("tea", ["milk", "salt"], np.array([0.1, -0.4]))],), {"label": "adds"}),
     ("result_bars", (), {**BARS, **MORE}),
-    *[(result.picture, (result,), {}) for result in RESULTS if isinstance(result, PlottedResult)],
+    *[(make.__name__, (), {}) for make in MAKERS],
 ]
+
+
+def drawings(name, given, more):
+    """Name and arguments of a figure, or of all those that results of a kind have."""
+    made = [make() for make in MAKERS if make.__name__ == name]
+    for result in itertools.chain.from_iterable(made):
+        if isinstance(result, PlottedResult):
+            yield result.picture, (result,), {}
+    if not made:
+        yield name, given, more

@@ -1,4 +1,7 @@
-"""One result of every class that public methods return."""
+"""One result of every class that public methods return, made when a test needs it."""
+
+import functools
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -61,6 +64,7 @@ TABLE = {
 }
 
 
+@functools.cache
 def of_tables() -> list[TabularResult]:
     """Of a base, and of an attention network."""
     with small_forests():
@@ -79,12 +83,14 @@ def of_tables() -> list[TabularResult]:
     ]
 
 
+@functools.cache
 def of_communities() -> list[TabularResult]:
     """Of a small one."""
     model, (sites,) = case_of("community").fit(), case_of("community").given
     return [model.predict_dist(sites), model.explain(sites)[0], model.associations()]
 
 
+@functools.cache
 def of_events() -> list[TabularResult]:
     """Of a few streams."""
     model, (streams,) = case_of("event-efa").fit(), case_of("event-efa").given
@@ -98,7 +104,7 @@ def of_events() -> list[TabularResult]:
     ]
 
 
-RESULTS = [
+BY_HAND = [
     RECOMMENDED, RELATED, ADDED, OF_VALUES, FIELD, FUTURE,
     Explanation("u1", ["tea"], ["tea"], {}, ADDED),
     Explanation("u1", ["tea"], ["tea"], {}, None, {"stars": OF_VALUES}),
@@ -116,5 +122,18 @@ RESULTS = [
         overall={"Popularity": {"coverage": 0.5}},
     ),
     StationPlan(np.eye(3), NUMBERS, np.eye(3), NUMBERS, 2.0), DeletionInsertion(NUMBERS, NUMBERS),
-    *of_tables(), *of_communities(), *of_events(),
 ]  # fmt: skip
+
+
+def by_hand() -> list[TabularResult]:
+    """Of no fit."""
+    return BY_HAND
+
+
+MAKERS = (by_hand, of_tables, of_communities, of_events)
+
+
+def all_results() -> Iterator[TabularResult]:
+    """By hand and of fits."""
+    for make in MAKERS:
+        yield from make()

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from house.sources import blocks
 
+# Of a function that was called so often, one call of so many is looked at.
+_OFTEN, _ONE_OF = 1000, 8
 _typed = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 _state = {"on": True}
 
@@ -45,8 +47,8 @@ def checked(function):
 
 def _checked_with_shapes(function):
     results: list = []
-    passed: set = set()
-    typed = None
+    passed: dict[Hashable, set[Hashable]] = {}  # outlines of results by those of arguments
+    typed, n_calls = None, 0
 
     @functools.wraps(function)
     def result_of(*args, **kwargs):
@@ -54,20 +56,24 @@ def _checked_with_shapes(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        nonlocal typed
-        if not _state["on"]:
+        nonlocal typed, n_calls
+        n_calls += 1
+        if not _state["on"] or (n_calls > _OFTEN and n_calls % _ONE_OF):
             return function(*args, **kwargs)
-        given = (_outlines(args), (*kwargs, *_outlines(kwargs.values())) if kwargs else None)
-        if given in passed:
+        given: Hashable = _outlines(args)
+        if kwargs:
+            given = (given, *kwargs, *_outlines(kwargs.values()))
+        known = passed.get(given)
+        if known is not None:
             result = function(*args, **kwargs)
-            if (given, _outline(result)) in passed:
+            if _outline(result) in known:
                 return result
             results.append(result)
         if typed is None:
             typed = _checker(function, result_of)
         with jaxtyped("context"):
             result = typed(*args, **kwargs)
-        passed.update((given, (given, _outline(result))))
+        passed.setdefault(given, set()).add(_outline(result))
         return result
 
     return call
@@ -89,22 +95,19 @@ def _checker(function, stand_in):
 
 def _outline(value: Any) -> Hashable:
     """All of a value that a check depends on, equal for values that pass the same checks."""
-    kind = type(value)
-    outline = _OUTLINES.get(kind)
-    if outline is None:
-        outline = _OUTLINES[kind] = _outline_of(kind)
-    return outline(value)
+    return _OUTLINES[type(value)](value)
 
 
 def _outlines(values: Iterable[Any]) -> tuple[Hashable, ...]:
     """Of all of them, in as few calls as can be: every call of every function takes this."""
-    known = _OUTLINES
-    return tuple([known[type(v)](v) if type(v) in known else _outline(v) for v in values])
+    return tuple([_OUTLINES[type(value)](value) for value in values])
 
 
 def _outline_of(kind: type) -> Callable[[Any], Hashable]:
-    if issubclass(kind, Tensor | np.ndarray):
+    if issubclass(kind, Tensor):
         return lambda value: (kind, value.dtype, value.shape)
+    if issubclass(kind, np.ndarray):  # of which types are slow to compare
+        return lambda value: (kind, value.dtype.num, value.shape)
     if issubclass(kind, tuple | list):
         return lambda value: (kind, _outlines(value))
     if issubclass(kind, dict):
@@ -116,7 +119,15 @@ def _outline_of(kind: type) -> Callable[[Any], Hashable]:
     return lambda _: kind
 
 
-_OUTLINES: dict[type, Callable[[Any], Hashable]] = {}
+class _Outlines(dict):
+    """By type, what outlines a value of it."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Hashable]:
+        self[kind] = outline = _outline_of(kind)
+        return outline
+
+
+_OUTLINES = _Outlines()
 
 
 def checked_class(cls: type) -> type:

@@ -101,9 +101,9 @@ def test_results_go_on_where_they_stopped(tmp_path):
 
 def test_a_few_kills_lose_nothing(tmp_path):
     file = tmp_path / "results.json"
-    words = ["--kills", 3, "--processes", 1, "--resume", file]
-    run("-m", "fuzz.kills", *words, "--only", "two saves", "prepare", "fit latent-factor")
+    words = ["--kills", 2, "--processes", 1, "--resume", file]
+    run("-m", "fuzz.kills", *words, "--only", "prepare", "fit latent-factor")
     document = json.loads(file.read_text())
     assert document["failures"] == []
-    assert sum(counts["kills"] for counts in document["victims"].values()) >= 3
-    assert len(document["victims"]) == 3
+    assert sum(counts["kills"] for counts in document["victims"].values()) >= 2
+    assert len(document["victims"]) == 2

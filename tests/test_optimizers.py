@@ -10,7 +10,7 @@ from torch import nn
 from exfam.training.adamw import AdamW, GradientDescent
 from exfam.training.lbfgs import LBFGS
 
-# Default fits of items and of a table, and what they may not import.
+# Fits of items and of a table, and what they may not import.
 FITS = """
 import sys
 import numpy as np
@@ -19,9 +19,9 @@ random = np.random.default_rng(0)
 stop = np.arange(3, 63, 3)
 item = random.integers(0, 5, 60)
 groups = Groups(start=stop - 3, stop=stop, item=item, vocabulary={"item": [*"abcde"]})
-EFA(progress=False).fit(groups)
+EFA(ensemble=1, max_epochs=1, progress=False).fit(groups)
 x = random.normal(size=(40, 2))
-MaskedTableRegressor(progress=False).fit(x, x.sum(1))
+MaskedTableRegressor(fast=True, progress=False).fit(x, x.sum(1))
 sys.exit(bool({"torch._dynamo", "sympy"} & set(sys.modules)))
 """
 

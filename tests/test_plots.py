@@ -23,6 +23,7 @@ from plot_cases import (
     NAMES,
     NORTH,
     SITES,
+    drawings,
     explanation,
     history,
 )
@@ -34,11 +35,16 @@ def words(texts):
 
 def test_every_plot_is_tried():
     functions = {name for name in plots.__all__ if callable(getattr(plots, name))}
-    assert functions == {name for name, _, _ in FIGURES}
+    assert functions == {name for figure in FIGURES for name, _, _ in drawings(*figure)}
 
 
 @pytest.mark.parametrize(("name", "given", "more"), FIGURES)
 def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name, given, more):
+    for drawing in drawings(name, given, more):
+        assert_drawn(*drawing)
+
+
+def assert_drawn(name, given, more):
     before = dict(matplotlib.rcParams)
     figure = getattr(plots, name)(*given, **more)
     assert dict(matplotlib.rcParams) == before, "drawing leaves no global trace"

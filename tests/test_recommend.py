@@ -174,7 +174,7 @@ class TestRelations:
 
     def test_candidates_of_a_large_catalog(self, estimator, monkeypatch):
         whole = {kind: getattr(estimator, kind)("tea") for kind in ("complements", "substitutes")}
-        monkeypatch.setattr(related, "MANY_ITEMS", 1)
+        monkeypatch.setattr(related, "FEW_ITEMS", 1)
         for n_candidates in (5, 2):
             monkeypatch.setattr(related, "N_CANDIDATES", n_candidates)
             # Lifts that are kept, and those that are gone through.

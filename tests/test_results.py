@@ -19,10 +19,10 @@ from exfam.estimator.registry import REGISTRY, class_of
 from exfam.groups import Groups
 from exfam.language.text_encoders import TextEncoder
 from exfam.positions import PositionAttention
-from result_cases import GAUSSIAN, RESULTS
+from result_cases import GAUSSIAN, MAKERS, all_results
 
 NOTHING = np.array([], object)
-EVERY = pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
+EVERY = pytest.mark.parametrize("make", MAKERS)
 
 
 def subclasses(kind):
@@ -34,7 +34,7 @@ def subclasses(kind):
 def test_every_class_of_results_is_tried():
     abstract = {TabularResult, PlottedResult}
     ours = {own for own in subclasses(TabularResult) if own.__module__.startswith("exfam.")}
-    assert ours - abstract == {type(result) for result in RESULTS}
+    assert ours - abstract == {type(result) for result in all_results()}
 
 
 def returned(annotation):
@@ -58,7 +58,12 @@ def test_methods_return_results_that_become_frames(kind):
 
 
 @EVERY
-def test_a_result_is_columns_of_one_length_in_any_kind_of_frame(result):
+def test_results_are_columns_of_one_length_in_any_kind_of_frame(make):
+    for result in make():
+        assert_columns(result)
+
+
+def assert_columns(result):
     columns = {name: np.asarray(column) for name, column in result.to_dict().items()}
     (n_rows,) = {len(column) for column in columns.values()}
     assert n_rows and all(column.ndim == 1 for column in columns.values())
@@ -73,7 +78,12 @@ def test_a_result_is_columns_of_one_length_in_any_kind_of_frame(result):
 
 
 @EVERY
-def test_a_result_is_shown_short_and_without_tensors(result):
+def test_results_are_shown_short_and_without_tensors(make):
+    for result in make():
+        assert_shown_short(result)
+
+
+def assert_shown_short(result):
     lines = repr(result).splitlines()
     assert type(result).__name__ in lines[0] or type(result).__name__ == "Similar"
     assert len(lines) <= 9 and max(map(len, lines)) < 160
@@ -86,11 +96,13 @@ def test_a_result_is_shown_short_and_without_tensors(result):
 
 
 @EVERY
-def test_a_result_has_a_picture_if_it_says_so(result):
-    if isinstance(result, PlottedResult):
-        assert isinstance(result.plot(), Figure) and "plot()" in repr(result).splitlines()[-1]
-    else:
-        assert not hasattr(result, "plot") and "plot()" not in repr(result)
+def test_results_have_pictures_if_they_say_so(make):
+    for result in make():
+        last = repr(result).splitlines()[-1]
+        if isinstance(result, PlottedResult):
+            assert isinstance(result.plot(), Figure) and "plot()" in last
+        else:
+            assert not hasattr(result, "plot") and "plot()" not in last
 
 
 def test_methods_give_frames_of_the_kind_of_their_data():
@@ -115,6 +127,6 @@ def test_methods_give_frames_of_the_kind_of_their_data():
     ],
 )
 def test_nothing_cannot_be_drawn(name, change, message):
-    drawn = [r for r in RESULTS if isinstance(r, PlottedResult) and r.picture == name]
+    drawn = [r for r in all_results() if isinstance(r, PlottedResult) and r.picture == name]
     with pytest.raises(ExfamError, match=message):
         dataclasses.replace(drawn[0], **change).plot()

@@ -17,7 +17,7 @@ from exfam.efa.recommend import Recommendations
 from exfam.training import progress
 from exfam.training.history import Epoch
 from exfam.training.progress import EpochProgress, NotebookLine, StepProgress
-from plot_cases import FIGURES
+from plot_cases import FIGURES, drawings
 from result_cases import RECOMMENDED
 
 
@@ -28,6 +28,11 @@ def n_marks(figure):
 
 @pytest.mark.parametrize(("name", "given", "more"), FIGURES)
 def test_a_plot_is_a_figure_of_its_own_or_is_drawn_on_the_axes_given(name, given, more):
+    for drawing in drawings(name, given, more):
+        assert_on_its_own_or_on_axes(*drawing)
+
+
+def assert_on_its_own_or_on_axes(name, given, more):
     draw, before = getattr(plots, name), plt.get_fignums()
     own = draw(*given, **more)
     content, size = own._repr_png_()

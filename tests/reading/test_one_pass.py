@@ -48,7 +48,7 @@ GIVEN = (None, {"item": [1, 2, 7]}, {"item": ["1", "x", "NA"]}, {"a": ["x", "1.5
 
 
 @given(text=files(), known=st.sampled_from(GIVEN), first=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_one_pass_reads_what_several_read(text, known, first, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "a.csv"
     path.write_text(text)
@@ -107,7 +107,7 @@ whole = st.integers(-(2**63), 2**63 - 1)
 @given(
     table=st.lists(st.tuples(whole, st.integers(-5, 5), st.integers(0, 2**40), whole), min_size=1),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_words_hold_their_fields_and_sort_as_these_do(table):
     columns = [np.array(column) for column in zip(*table, strict=True)]
     fields = [
