@@ -17,24 +17,15 @@ from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank
 from exfam.efa.recommend import TINY, item_codes, item_lifts, lone_items, without_context
 from exfam.efa.requests import requests_of
-from exfam.estimator.evaluate import item_components, log_probs, of_choices, top_items
+from exfam.estimator.evaluate import item_components, of_choices, top_items
 from exfam.estimator.schema import Schema
-from exfam.groups import TARGET
 from exfam.likelihoods.two_part import TwoPartModel
 
-# Items up to which all are compared with all, and those of a larger catalog that are looked at.
-MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
-# Items up to which the lifts of all are kept, in 32 MB.
-FEW_ITEMS = 2_000
+# Items up to which all are compared with all, whose lifts are kept in 32 MB, and how many of a
+# larger catalog are looked at.
+FEW_ITEMS, N_CANDIDATES = 2_000, 1_000
 # Bytes up to which the lifts that frequent items give are kept.
 MOST_LIFT_BYTES = 2**26
-
-
-class Reach(NamedTuple):
-    """Items up to which all are compared with all, and how many of a larger catalog are."""
-
-    all_of: int
-    candidates: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,13 +67,13 @@ class Strongest(NamedTuple):
 
 
 def relations(
-    model: Any, item: Any, *, k: int, alike: bool, reach: Reach | None = None
+    model: Any, item: Any, *, k: int, alike: bool, n_candidates: int | None = None
 ) -> Relations:
     """Complements (mutual lift), or substitutes, that are `alike`: same lifts, little mutual lift.
 
-    Of more than 10,000 items those are looked at from both sides that come first from one: the
+    Of more than 2,000 items those are looked at from both sides that come first from one: the
     1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`;
-    `reach`: other numbers than these.
+    `n_candidates`: another number than 1,000.
     The model keeps the lifts of few items, and of more items what came out for those given before.
     Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
     """
@@ -91,14 +82,14 @@ def relations(
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
     labels, code = model._vocabulary["item"], int(item_codes(model._vocabulary, [item])[0])
-    reach = reach or Reach(MANY_ITEMS, N_CANDIDATES)
-    if len(labels) <= min(FEW_ITEMS, MANY_ITEMS):
+    if len(labels) <= FEW_ITEMS:
         of_all = partial(LiftTable.of, members, schema)
         table = kept.result("lifts", members, of_all, size=LiftTable.size)
         found = Strongest.of(table.strength(code, alike=alike), code)
     else:
-        of_one = partial(_strongest, model, code, alike=alike, reach=reach)
-        key = ("related", code, alike, reach)
+        n = min(n_candidates or N_CANDIDATES, len(labels))
+        of_one = partial(_strongest, model, code, alike=alike, n=n)
+        key = ("related", code, alike, n)
         found = kept.result(key, members, of_one, size=Strongest.size)
     best = found.code[: int(k)]
     return Relations(item, labels[best], found.strength[: int(k)].copy())
@@ -138,7 +129,10 @@ class LiftTable:
         """How strongly all items are related to one, where all items are given."""
         of, likeness = self.of_and_likeness(code)
         mutual = (of + self.lift[code]) / 2
-        return _alike(mutual, likeness, code) if alike else mutual
+        if not alike:
+            return mutual
+        # Those that lift each other little.
+        return np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
 
     def of_and_likeness(self, code: int) -> tuple[np.ndarray, np.ndarray]:
         """Lifts of an item by all items, 0 by those not given, and how alike lifts are."""
@@ -173,36 +167,8 @@ class _Sums:
         return covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)
 
 
-def _strongest(model: Any, code: int, *, alike: bool, reach: Reach) -> Strongest:
-    """Of more than a few items."""
-    members, schema = model.members_, model.schema_
-    every = np.arange(schema.n_items or 0)
-    if len(every) > reach.all_of:
-        strength = _strength_of_candidates(model, code, alike=alike, n=reach.candidates)
-    elif alike:
-        of, by, likeness = _lifts_of_and_by(members, schema, code, given=every)
-        strength = _alike((of + by) / 2, likeness, code)
-    else:
-        # Hard support refuses the item beside itself.
-        of = _lifts_of(members, schema, code, given=np.delete(every, code))
-        strength = (np.insert(of, code, 0.0) + _lifts_by(model, code)) / 2
-    return Strongest.of(strength, code)
-
-
-def _alike(
-    mutual: Float[np.ndarray, "items"], likeness: Float[np.ndarray, "items"], code: int
-) -> Float[np.ndarray, "items"]:
-    """The likeness of items that lift each other little."""
-    return np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
-
-
-def _strength_of_candidates(
-    model: Any, code: int, *, alike: bool, n: int
-) -> Float[np.ndarray, "items"]:
-    """How strongly items are related to item `code`, of the `n` that come first from one side.
-
-    Minus infinity for all others.
-    """
+def _strongest(model: Any, code: int, *, alike: bool, n: int) -> Strongest:
+    """Of the `n` items that come first from one side."""
     if alike:
         by, first = _by_and_likeness(model, code, n=n)
     else:
@@ -210,13 +176,13 @@ def _strength_of_candidates(
     likeness, first = first, first.copy()
     first[code] = -np.inf
     candidates = np.argsort(-first, kind="stable")[: min(n, len(by) - 1)]
-    mutual = (_lifts_of_one(model, code, given=candidates) + by[candidates]) / 2
+    mutual = (_lifts_of(model, code, given=candidates) + by[candidates]) / 2
     strength = np.full(len(by), -np.inf)
     strength[candidates] = mutual
     if alike:
         apart = mutual <= _little(np.delete(by, code))
         strength[candidates] = np.where(apart, likeness[candidates], -np.inf)
-    return strength
+    return Strongest.of(strength, code)
 
 
 def _by_and_likeness(model: Any, code: int, *, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -233,8 +199,7 @@ def _by_and_likeness(model: Any, code: int, *, n: int) -> tuple[np.ndarray, np.n
 
     if 4 * n * (schema.n_items or 0) > MOST_LIFT_BYTES:
         given = np.union1d(frequent(), code)
-        _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
-        return by, likeness
+        return _lifts_by_and_likeness(members, schema, code, given=given)
     table = requests_of(model).result(
         ("lifts", n), members, lambda: LiftTable.of(members, schema, frequent()),
         size=LiftTable.size,
@@ -258,20 +223,8 @@ def _lifts_by(model: Any, code: int) -> Float[np.ndarray, "items"]:
     return lift[0]
 
 
-def _lifts_of(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
-) -> Float[np.ndarray, "given"]:
-    """Lift of item `code` by each of the given ones, with no other item's."""
-    alone = append_blank(lone_items(schema, given), schema)
-    assert alone.item is not None and alone.role is not None
-    with_item = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
-    nats = log_probs(members, with_item)["item"]
-    nats = np.maximum(nats[with_item.stop - 1], np.log(TINY))
-    return nats[:-1] - nats[-1]
-
-
-def _lifts_of_one(model: Any, code: int, *, given: np.ndarray) -> Float[np.ndarray, "given"]:
-    """As `_lifts_of`, of a large catalog and by other items than `code`.
+def _lifts_of(model: Any, code: int, *, given: np.ndarray) -> Float[np.ndarray, "given"]:
+    """Lift of item `code` by each of the given ones, with no other item's.
 
     Log-normalizers of groups of one item are kept: the next item needs many of them again.
     """
@@ -297,13 +250,13 @@ def _all(code: int, choice: ItemChoice) -> Tensor:
     return torch.full((len(choice.eta.state),), code, device=choice.eta.state.device)
 
 
-def _lifts_of_and_by(
+def _lifts_by_and_likeness(
     members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lifts of item `code` by the given items, its lifts of all items, and how alike lifts are.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts of all items by item `code`, which is among the given ones, and how alike lifts are.
 
     Alike: the correlation over all third given items of their lifts of an item and of `code`. One
-    pass over rows of the table of lifts, which is never held whole. `code` must be among `given`.
+    pass over rows of the table of lifts, which is never held whole.
     """
     n = schema.n_items or 0
     of, by = np.zeros(n), np.zeros(n)
@@ -317,4 +270,4 @@ def _lifts_of_and_by(
         product += lift[:, code] @ lift
     third = np.full(n, len(given) - 1)
     third[given] -= 1
-    return of, by, _Sums(total, square, product).likeness(code, of, third=third)
+    return by, _Sums(total, square, product).likeness(code, of, third=third)

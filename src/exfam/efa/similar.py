@@ -29,11 +29,12 @@ from exfam.efa.networks.based_values import BasedValues, loadings
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.efa.recommend import item_codes, item_lifts
-from exfam.efa.related import MANY_ITEMS
 from exfam.efa.requests import requests_of
 from exfam.groups import Groups
 from exfam.groups.arrange import group_of_elements
 
+# Items up to which all are compared with all by lifts.
+MANY_ITEMS = 10_000
 # Cosines that are held at a time.
 _AT_ONCE = 4_000_000
 # Rows, dense or sparse.

@@ -11,7 +11,7 @@ from exfam.checks import ExfamError
 from exfam.efa.blanks import append_blank
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.related import Reach, Relations, relations
+from exfam.efa.related import Relations, relations
 from exfam.estimator.evaluate import item_probabilities, log_probs, value_parameters
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
@@ -27,7 +27,7 @@ _FOUND, _BARS, _CONTRIBUTIONS, _RAISING, _TRIED, _RELATED = 20, 12, 12, 3, 30, 8
 _LABELS = 20
 # Of large catalogs fewer items are looked at than the model itself looks at, so that the page waits
 # for none of them.
-_REACH = Reach(2_000, 100)
+_REACH = 100
 # Items that a model of values alone looks through for the highest value.
 _FREQUENT = 200
 # Contexts whose probabilities are kept: that before a click and some to go back to.
@@ -233,7 +233,7 @@ class ItemsView:
         return {"groups": [{"index": k, "name": str(labels[k])} for k in found[:_FOUND]]}
 
     def _relations(self, item: int, *, alike: bool) -> Relations:
-        return relations(self.model, self.labels[item], k=_TRIED, alike=alike, reach=_REACH)
+        return relations(self.model, self.labels[item], k=_TRIED, alike=alike, n_candidates=_REACH)
 
     @property
     def _explains(self) -> bool:
