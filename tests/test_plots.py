@@ -363,3 +363,14 @@ def test_scores_are_drawn_by_share_in_order():
 def test_curves_that_cannot_be_drawn(shares, scores, message):
     with pytest.raises(ExfamError, match=message):
         plots.missing_curves(np.array(shares), scores, metric="accuracy")
+
+
+def test_axes_of_small_ranges_can_be_read():
+    narrow = plots.field_map(np.array([[50.0, 8.0], [54.0, 8.2]]), np.ones(2), np.ones(2)).axes[0]
+    (west, east), (south, north) = narrow.get_xlim(), narrow.get_ylim()
+    assert (north - south) * narrow.get_aspect() <= 2 * (east - west)
+    alike = plots.histogram(np.full(5, 3), label="length").axes[0]
+    assert {3.0} <= set(alike.get_xticks()) <= {2.0, 3.0, 4.0}
+    pairs = np.array([100, 100])
+    few = Reliability(pairs, np.array([20.0, 50.0]), np.array([25.0, 40.0]), np.ones(2))
+    assert len(plots.reliability_diagram(few).axes[0].get_xticks()) >= 3

@@ -59,7 +59,8 @@ def histogram(
         levels = np.arange(low, high + 1)
         count = np.bincount((value - low).astype(np.int64))
         axes.bar(levels, count.astype(float), width=0.8, color=COLORS[0], alpha=0.85)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes.set_xlim(low - 1, high + 1)
     else:
         label += _ranges(axes, value, whole=whole)
     axes.set(xlabel=label, ylabel=of)
@@ -206,7 +207,8 @@ def reliability_diagram(
     axes.plot(expected, np.maximum(seen, floor), "o", color=COLORS[0], ms=6, label="this model")
     low, high = np.maximum(expected - spread, floor), np.minimum(expected + spread, 1.0)
     axes.vlines(expected, low, high, color=COLORS[1], lw=5, alpha=0.35)
-    ticks = {at: name for at, name in _TICKS.items() if floor <= at}
+    few = {at: f"{100 * at:g} %" for at in (0.5, 0.2, 0.05)} if floor > 0.02 else {}
+    ticks = {at: name for at, name in (_TICKS | few).items() if floor <= at}
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(FixedLocator(list(ticks)))
         axis.set_major_formatter(FixedFormatter(list(ticks.values())))

@@ -27,6 +27,8 @@ _WARMTH = LinearSegmentedColormap.from_list(
 _MOST_DOTS = 400
 _N_LEVELS = 24
 _MARGIN = 0.06
+# Of a map's height to its width.
+_LEAST_RATIO, _MOST_RATIO = 0.2, 1.8
 _MOST_NAMES = 5
 _MOST_LINES = 12
 # Lines of less than this share of the largest weight would only hide the others.
@@ -219,13 +221,16 @@ def plain_maps(
     span = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
     shrunk = np.cos(np.radians((low[1] + high[1]) / 2)) if is_globe else 1.0
     stretch = 1 / max(float(shrunk), 0.05)
-    ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
+    # A narrow region has room beside it, so that labels of its axes do not overlap.
+    span = np.maximum(span, [stretch * span[1] / _MOST_RATIO, _LEAST_RATIO * span[0] / stretch])
+    ratio = float(stretch * span[1] / span[0])
     height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
     figure = shared.make_figure(width=width, height=height, ax=ax)
     if isinstance(figure, Figure):
         figure.set_layout_engine("compressed")
     panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
-    xlim, ylim = np.stack([low - _MARGIN * span, high + _MARGIN * span], axis=1)
+    half = (0.5 + _MARGIN) * span
+    xlim, ylim = np.stack([(low + high) / 2 - half, (low + high) / 2 + half], axis=1)
     for axes in panels.flat:
         shared.plain_axes(axes).set(aspect=stretch, xlim=xlim, ylim=ylim)
         axes.grid(color=shared.MUTED, alpha=0.2)
