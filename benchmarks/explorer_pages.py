@@ -11,7 +11,7 @@ import pandas as pd
 
 from exfam import EFA, FieldGaussian, MaskedLanguageModel, MaskedTable, WordVectors
 from exfam.groups import Groups
-from exfam.simulators import FieldSettings, simulate_field
+from exfam.simulators import simulate_field
 
 N_ITEMS, N_COLUMNS, N_STATIONS = 100_000, 200, 1_000
 N_HISTORY, DIM = 5_000, 100
@@ -58,7 +58,7 @@ def rows() -> tuple[Any, Any]:
 
 
 def stations() -> tuple[Any, Any]:
-    field = simulate_field(N_STATIONS, 40, settings=FieldSettings(season=0.0), seed=0)
+    field = simulate_field(N_STATIONS, 40, season=0.0, seed=0)
     frame = field.frame.to_pandas()
     columns = {"time": "time", "site": "site", "value": "value"}
     model = FieldGaussian(**columns, coordinates=["latitude", "longitude"]).fit(frame)

@@ -43,9 +43,9 @@ def baskets(n_groups: int, n_items: int) -> Any:
 
 def field(n_sites: int) -> Any:
     from exfam import FieldEFA
-    from exfam.simulators import FieldSettings, simulate_field
+    from exfam.simulators import simulate_field
 
-    drawn = simulate_field(n_sites, 200, settings=FieldSettings(season=0.0), seed=0)
+    drawn = simulate_field(n_sites, 200, season=0.0, seed=0)
     columns = {"time": "time", "site": "site", "value": "value"}
     model = FieldEFA(**columns, coordinates=["latitude", "longitude"], progress=False)
     frame = drawn.frame.to_pandas()

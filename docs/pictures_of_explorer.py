@@ -20,7 +20,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from exfam import EASE, EFA, FieldEFA, MaskedTable, SkipGram, explore
-from exfam.simulators import FieldSettings, simulate_field
+from exfam.simulators import simulate_field
 
 IMAGES = Path(__file__).parent / "images"
 COLORS = 48
@@ -78,7 +78,7 @@ def cars() -> tuple[Any, Any, str]:
 
 def stations() -> tuple[Any, Any, str]:
     """A map with one station chosen."""
-    field = simulate_field(40, 150, settings=FieldSettings(season=0.0), missing=0.05, seed=0)
+    field = simulate_field(40, 150, season=0.0, missing=0.05, seed=0)
     frame = field.frame.to_pandas()
     columns = {"time": "time", "site": "site", "value": "value"}
     model = FieldEFA(**columns, coordinates=["latitude", "longitude"], lags=1, progress=False)

@@ -13,10 +13,10 @@ import numpy as np
 
 from exfam import FieldEFA, FieldKriging
 from exfam.plots import coverage_curve, crps_by_site, field_map, site_attention_map
-from exfam.simulators import FieldSettings, simulate_field
+from exfam.simulators import simulate_field
 
 n_sites, n_old = 20, 260
-field = simulate_field(n_sites, 300, settings=FieldSettings(season=0.0), missing=0.15, seed=0)
+field = simulate_field(n_sites, 300, season=0.0, missing=0.15, seed=0)
 frame = field.frame.to_pandas()
 old, new = frame[: n_old * n_sites], frame[n_old * n_sites :]
 truth = field.complete[n_old:].ravel()

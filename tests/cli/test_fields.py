@@ -9,7 +9,7 @@ import pytest
 from cli.cases import numbers, table, write_csv
 from exfam import FieldClimatology, FieldEFA, FieldKriging, cli, load
 from exfam.fields.plan import plan_field_fit
-from exfam.simulators import FieldSettings, simulate_field
+from exfam.simulators import simulate_field
 
 N_SITES = 5
 COLUMNS = {"time": "day", "site": "station", "coordinates": "[lat, lon]", "value": "celsius"}
@@ -25,8 +25,7 @@ NAMES = COLUMNS | {"coordinates": ("lat", "lon"), "missing": (-99.0,)}
 
 def weather(n_days=24, seed=0):
     """Rows of day, station, site, value: some empty, some -99, in no order."""
-    settings = FieldSettings(season=0.0)
-    drawn = simulate_field(N_SITES, n_days, settings=settings, missing=0.1, seed=seed)
+    drawn = simulate_field(N_SITES, n_days, season=0.0, missing=0.1, seed=seed)
     rows = [list(row.values()) for row in drawn.frame.to_pylist()]
     for k, row in enumerate(rows):
         row[-1] = (-99 if k % 2 else "") if row[-1] is None else row[-1]

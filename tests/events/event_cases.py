@@ -17,7 +17,7 @@ from exfam.efa.events.event_attention import (
 from exfam.efa.events.event_pace import StreamPace
 from exfam.efa.events.event_values import N_INPUTS
 from exfam.efa.events.time_part import scales_of
-from exfam.simulators import HawkesProcess, simulate_hawkes
+from exfam.simulators import HawkesProcess, SimulatedEvents, simulate_hawkes
 
 PROCESS = HawkesProcess(np.array([0.4, 0.2]), np.array([[0.3, 0.2], [0.0, 0.3]]), decay=3.0)
 HAWKES = {"group": "stream", "time": "time", "begin": "begin", "end": "end"}
@@ -83,3 +83,14 @@ def attentive():
 def excited(n_streams=12, end=60.0, seed=1):
     """Streams of a Hawkes process, as a frame."""
     return pd.DataFrame(simulate_hawkes(PROCESS, n_streams, end=end, seed=seed).columns())
+
+
+def renewals(n_streams, *, shape, scale, end, seed):
+    """Streams whose waits are independent, of a Weibull distribution."""
+    waits = scale * np.random.default_rng(seed).weibull(
+        shape, (n_streams, int(4 * end / scale) + 40)
+    )
+    time = waits.cumsum(1)
+    assert time[:, -1].min() > end
+    stream, column = np.nonzero(time < end)
+    return SimulatedEvents(stream, time[stream, column], np.zeros(len(stream), dtype=int), end)

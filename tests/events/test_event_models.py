@@ -8,7 +8,7 @@ from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, attentive, excit
 from exfam import DataError, EventEFA, ExfamError, Groups, SupportError, load
 from exfam.efa.events import event_forward
 from exfam.efa.events.event_bins import corrected_survival
-from exfam.simulators import HawkesProcess, simulate_hawkes, simulate_renewals
+from exfam.simulators import HawkesProcess, simulate_hawkes
 
 PARTS = ("time", "item", "level")
 # A test in the middle of a stream, at a time of its own.
@@ -343,5 +343,3 @@ def test_streams_without_events_are_skipped():
 def test_simulators_refuse_what_grows_without_end():
     with pytest.raises(ExfamError, match="`excitation` must have a largest eigenvalue below 1"):
         HawkesProcess(np.ones(1), np.ones((1, 1)), decay=1.0)
-    drawn = simulate_renewals(2, shape=1.5, scale=1.0, end=9.0, seed=0)
-    assert (np.diff(drawn.time[drawn.stream == 1]) > 0).all() and drawn.time.max() < 9

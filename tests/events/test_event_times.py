@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import gammaln
 
-from events.event_cases import COLUMNS, FRAME, HAWKES, attentive, excited, fitted
+from events.event_cases import COLUMNS, FRAME, HAWKES, attentive, excited, fitted, renewals
 from exfam import DataError, EventEFA
 from exfam.efa.events.event_bins import (
     N_BINS,
@@ -22,7 +22,6 @@ from exfam.efa.events.event_clock import EventClock, offset_changes
 from exfam.efa.events.event_pace import StreamPace
 from exfam.efa.events.fit_time import held_out_mixture
 from exfam.efa.events.wait_processes import IntensityProcess, log_of_rest
-from exfam.simulators import simulate_renewals
 
 SOME = excited()[excited()["stream"] == 3]
 
@@ -122,7 +121,7 @@ def test_streams_have_a_pace_of_their_own_where_they_differ(spread):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_simplest_process_is_kept_unless_another_is_ahead(seed):
-    drawn = simulate_renewals(40, shape=1.0, scale=1.0, end=20.0, seed=seed)  # a Poisson process
+    drawn = renewals(40, shape=1.0, scale=1.0, end=20.0, seed=seed)  # a Poisson process
     mixture = EventEFA(**HAWKES).fit(drawn.columns()).event_model_.time.mixture
     assert mixture.names == ("poisson",) and not mixture.pace.is_on
 
@@ -140,7 +139,7 @@ def test_a_mixture_is_judged_by_shares_of_other_folds():
 
 
 def test_a_renewal_process_has_the_likelihood_of_its_waits():
-    drawn = simulate_renewals(20, shape=2.0, scale=1.5, end=40.0, seed=0)
+    drawn = renewals(20, shape=2.0, scale=1.5, end=40.0, seed=0)
     frame = pd.DataFrame(drawn.columns())
     model = EventEFA(**HAWKES, time_base="renewal").fit(frame)
     process, one = only_process(model), frame[frame["stream"] == 2]

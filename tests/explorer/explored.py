@@ -16,7 +16,7 @@ from exfam import (
     MaskedTable,
     WordVectors,
 )
-from exfam.simulators import FieldSettings, simulate_field
+from exfam.simulators import simulate_field
 from small_forests import small_forests
 
 HOSTILE = [
@@ -96,8 +96,7 @@ FIELD = {
 
 @cache
 def maps_of_stations():
-    settings = FieldSettings(season=0.0)
-    return simulate_field(8, 60, settings=settings, missing=0.1, seed=0).frame.to_pandas()
+    return simulate_field(8, 60, season=0.0, missing=0.1, seed=0).frame.to_pandas()
 
 
 @cache

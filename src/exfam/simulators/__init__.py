@@ -3,17 +3,10 @@
 from exfam.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.simulators.baskets import BasketProcess, BasketSettings, draw_process
 from exfam.simulators.communities import SimulatedCommunity, simulate_community
-from exfam.simulators.events import (
-    HawkesProcess,
-    SimulatedEvents,
-    simulate_hawkes,
-    simulate_renewals,
-)
+from exfam.simulators.events import HawkesProcess, SimulatedEvents, simulate_hawkes
 from exfam.simulators.fields import (
     FieldProcess,
-    FieldSettings,
     SimulatedField,
-    draw_field_process,
     simulate_counts,
     simulate_field,
 )
@@ -29,13 +22,11 @@ __all__ = [
     "BasketProcess",
     "BasketSettings",
     "FieldProcess",
-    "FieldSettings",
     "HawkesProcess",
     "SimulatedBaskets",
     "SimulatedCommunity",
     "SimulatedEvents",
     "SimulatedField",
-    "draw_field_process",
     "draw_process",
     "ratings_cases",
     "ratings_true_means",
@@ -45,6 +36,5 @@ __all__ = [
     "simulate_field",
     "simulate_hawkes",
     "simulate_ratings",
-    "simulate_renewals",
     "write_baskets",
 ]

@@ -89,31 +89,3 @@ def simulate_hawkes(
         np.asarray(item_, dtype=np.int64),
         float(end),
     )
-
-
-def simulate_renewals(
-    n_streams: int = 1, *, shape: float, scale: float, end: float = 100.0, seed: int
-) -> SimulatedEvents:
-    """Streams whose waits are independent, of a Weibull distribution.
-
-    >>> len(simulate_renewals(3, shape=2.0, scale=1.0, end=5.0, seed=0).time) > 3
-    True
-    """
-    check_positive("shape", shape)
-    check_positive("scale", scale)
-    check_positive("end", end)
-    random = np.random.default_rng(seed)
-    n = int(4 * end / scale + 40)
-    stream, time = [], []
-    for number in range(n_streams):
-        moments = np.zeros(1)
-        while moments[-1] < end:
-            waits = scale * random.weibull(shape, size=n)
-            moments = np.concatenate([moments, moments[-1] + np.cumsum(waits)])
-        own = moments[1:][moments[1:] < end]
-        stream.append(np.full(len(own), number))
-        time.append(own)
-    times = np.concatenate(time)
-    return SimulatedEvents(
-        np.concatenate(stream), times, np.zeros(len(times), dtype=np.int64), float(end)
-    )

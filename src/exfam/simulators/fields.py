@@ -6,7 +6,7 @@ The value of site s on the map of time t, in days, is
            + scale(s) { x_t(s) + noise e_t(s) }
 
 with x_t = transition x_{t-1} + an innovation, stationary with covariance `stationary`, and standard
-normal e_t. Weather moves east from map to map.
+normal e_t. Weather moves east from map to map. Sites lie in the contiguous United States.
 """
 
 from dataclasses import dataclass
@@ -18,22 +18,23 @@ from jaxtyping import Float, Int64
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.spatial.distance import cdist
 
-from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.checks import check_fraction, check_positive
 from exfam.families import Family
 from exfam.groups import Groups
 
 _YEAR = 365.25
 _WARMEST = 200.0
 _FIRST_DAY = np.datetime64("2001-01-01")
-_AXES = {"haversine": ("latitude", "longitude"), "euclidean": ("east", "north")}
-# Corners of the area by metric: (latitude, longitude) of the contiguous United States, or the unit
-# square.
-_AREAS = {"haversine": ((25.0, -124.0), (49.0, -67.0)), "euclidean": ((0.0, 0.0), (1.0, 1.0))}
+# Corners of the area: latitudes and longitudes.
+_LOW, _HIGH = np.array((25.0, -124.0)), np.array((49.0, -67.0))
 _LEVEL, _MEAN_SPREAD, _SCALE = 55.0, 8.0, 7.0
-_NUGGET = 0.3
+_NUGGET, _NOISE = 0.3, 0.3
+# Of what is new on a map: the length of its correlation, and how much longer it is along its
+# direction. Of the weather: what is kept from map to map, and how far east it moves meanwhile.
+# Lengths are shares of the area's width.
+_LENGTH, _ANISOTROPY, _PERSISTENCE, _DRIFT = 0.2, 2.0, 0.9, 0.08
 # Weight of weather that comes from outside the area, against 1 for a site right upwind.
 _OUTSIDE = 0.05
-_SMOOTHNESS = (0.5, 1.5, 2.5)
 
 Sites = Float[np.ndarray, "sites"]
 Places = Float[np.ndarray, "sites 2"]
@@ -41,55 +42,16 @@ BySites = Float[np.ndarray, "sites sites"]
 Maps = Float[np.ndarray, "steps sites"]
 
 
-@dataclass(frozen=True)
-class FieldSettings:
-    """What a field is like. Lengths are shares of the area's width from west to east.
-
-    `metric`: "haversine" for sites in a box around the contiguous United States, of 25 to 49
-        degrees north and 67 to 124 west; "euclidean" for the unit square
-    `length`: typical correlation length of what is new on a map
-    `smoothness`: of the Matern correlation; 0.5 is the exponential one, else 1.5 or 2.5
-    `anisotropy`: how much longer it is along its direction, which turns from place to place
-    `persistence`: share of the weather that is kept from map to map
-    `drift`: how far east it moves meanwhile
-    `noise`: standard deviation of the measurements, as a multiple of the field's
-    `season`: mean amplitude of the seasonal cycle, in units of value; those have a standard
-        deviation of 7 apart from it
-
-    Raises ExfamError for numbers out of range.
-    """
-
-    metric: str = "haversine"
-    length: float = 0.2
-    smoothness: float = 0.5
-    anisotropy: float = 2.0
-    persistence: float = 0.9
-    drift: float = 0.08
-    noise: float = 0.3
-    season: float = 12.0
-
-    def __post_init__(self) -> None:
-        check_choice("metric", self.metric, _AREAS)
-        check_choice("smoothness", self.smoothness, _SMOOTHNESS)
-        for name in ("length", "anisotropy", "noise"):
-            check_positive(name, getattr(self, name))
-        for name in ("drift", "season"):
-            check_positive(name, getattr(self, name), zero=True)
-        check_fraction("persistence", self.persistence)
-
-
 @dataclass(frozen=True, eq=False)
 class FieldProcess:
     """The truth behind a simulated field; the module has the formula.
 
-    `coordinates` are (latitude, longitude) in degrees if `metric` is "haversine", (east, north) if
-    "euclidean". `mean`, `amplitude` and `scale` are in the unit of the values, `noise` is a
-    multiple of `scale`.
+    `coordinates` are (latitude, longitude) in degrees. `mean`, `amplitude` and `scale` are in the
+    unit of the values, `noise` is a multiple of `scale`.
     """
 
     labels: np.ndarray
     coordinates: Places
-    metric: str
     mean: Sites
     amplitude: Sites
     scale: Sites
@@ -143,13 +105,15 @@ def simulate_field(
     n_sites: int = 40,
     n_steps: int = 300,
     *,
-    settings: FieldSettings | None = None,
+    season: float = 12.0,
     lags: int = 0,
     missing: float = 0.0,
     seed: int,
 ) -> SimulatedField:
     """A field of Gaussian values at random sites, maps being the days from 2001-01-01 on.
 
+    `season`: mean amplitude of the seasonal cycle, in units of value; those have a standard
+        deviation of 7 apart from it
     `lags`: how many maps before its own a group sees
     `missing`: share of the values that are hidden, at random
 
@@ -161,7 +125,7 @@ def simulate_field(
     >>> field.frame.column_names
     ['time', 'site', 'latitude', 'longitude', 'value']
     """
-    process, random, state = _draw_states(n_sites, n_steps, settings, seed)
+    process, random, state = _draw_states(n_sites, n_steps, season, seed)
     noise = process.noise * random.standard_normal(state.shape)
     complete = _expected(process, n_steps) + process.scale * (state + noise)
     return _simulated(process, complete, random, missing=missing, lags=lags)
@@ -172,7 +136,7 @@ def simulate_counts(
     n_steps: int = 300,
     *,
     family: Family,
-    settings: FieldSettings | None = None,
+    season: float = 12.0,
     missing: float = 0.0,
     level: float = 1.0,
     spread: float = 0.7,
@@ -194,7 +158,7 @@ def simulate_counts(
     (True, (20, 10, 1))
     """
     check_positive("spread", spread, zero=True)
-    process, random, state = _draw_states(n_sites, n_steps, settings, seed)
+    process, random, state = _draw_states(n_sites, n_steps, season, seed)
     signal = _expected(process, n_steps) + process.scale * state
     variance = process.mean.var() + (process.amplitude**2 / 2 + process.scale**2).mean()
     eta = np.full((n_steps, n_sites, family.n_params), dispersion)
@@ -205,46 +169,29 @@ def simulate_counts(
     return _simulated(process, complete, random, missing=missing, lags=0, eta=eta)
 
 
-def draw_field_process(
-    n_sites: int, *, settings: FieldSettings | None = None, seed: int
-) -> FieldProcess:
-    """A process at random sites: its means, seasons, scales and winds.
-
-    >>> process = draw_field_process(30, seed=0)
-    >>> process.coordinates.shape, bool(np.allclose(np.diag(process.stationary), 1))
-    ((30, 2), True)
-    """
+def _draw_process(n_sites: int, *, season: float, seed: int) -> FieldProcess:
+    """A process at random sites: its means, seasons, scales and winds."""
     check_positive("n_sites", n_sites)
-    settings = settings or FieldSettings()
+    check_positive("season", season, zero=True)
     random = np.random.default_rng(seed)
-    low, high = np.array(_AREAS[settings.metric])
-    coordinates = random.uniform(low, high, (n_sites, 2))
-    place = _plane(coordinates, settings.metric)
-    smooth = _root(_matern(cdist(place, place) / 0.5, smoothness=1.5))
+    coordinates = random.uniform(_LOW, _HIGH, (n_sites, 2))
+    place = _plane(coordinates)
+    far = np.sqrt(3) * cdist(place, place) / 0.5
+    smooth = _root((1 + far) * np.exp(-far))
     hills, sizes, seasons = (smooth @ random.standard_normal((n_sites, 3))).T
     nugget = random.standard_normal(n_sites)
-    transition, stationary = _winds(place, random.uniform(0, 2 * np.pi, 2), settings)
+    transition, stationary = _winds(place, random.uniform(0, 2 * np.pi, 2))
     width = len(str(n_sites))
     return FieldProcess(
         labels=np.array([f"site {n + 1:0{width}}" for n in range(n_sites)], dtype=object),
         coordinates=coordinates,
-        metric=settings.metric,
         mean=_LEVEL + _MEAN_SPREAD * (hills + _NUGGET * nugget),
-        amplitude=settings.season * np.exp(0.2 * seasons),
+        amplitude=season * np.exp(0.2 * seasons),
         scale=_SCALE * np.exp(0.25 * sizes),
-        noise=settings.noise,
+        noise=_NOISE,
         transition=transition,
         stationary=stationary,
     )
-
-
-def _matern(
-    distance: Float[np.ndarray, "*shape"], *, smoothness: float
-) -> Float[np.ndarray, "*shape"]:
-    """Matern correlation at distances in units of its length."""
-    scaled = np.sqrt(2 * smoothness) * distance
-    polynomial = {0.5: 1.0, 1.5: 1 + scaled, 2.5: 1 + scaled + scaled**2 / 3}[smoothness]
-    return polynomial * np.exp(-scaled)
 
 
 def _root(covariance: BySites) -> BySites:
@@ -253,57 +200,52 @@ def _root(covariance: BySites) -> BySites:
     return (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T
 
 
-def _plane(coordinates: Places, metric: str) -> Places:
+def _plane(coordinates: Places) -> Places:
     """Places to the east and north of a corner of the area, as shares of its width."""
-    low, high = np.array(_AREAS[metric])
-    if metric == "euclidean":
-        return (coordinates - low) / (high[0] - low[0])
     # A plane that is true to distance in the middle: correlations in it are valid ones.
-    narrow = np.cos(np.radians((low[0] + high[0]) / 2))
-    north, east = (coordinates - low).T
-    return np.stack([narrow * east, north], axis=1) / (narrow * (high[1] - low[1]))
+    narrow = np.cos(np.radians((_LOW[0] + _HIGH[0]) / 2))
+    north, east = (coordinates - _LOW).T
+    return np.stack([narrow * east, north], axis=1) / (narrow * (_HIGH[1] - _LOW[1]))
 
 
-def _winds(
-    place: Places, phase: Float[np.ndarray, "2"], settings: FieldSettings
-) -> tuple[BySites, BySites]:
+def _winds(place: Places, phase: Float[np.ndarray, "2"]) -> tuple[BySites, BySites]:
     """The transition and the stationary covariance, with variance 1 at every site."""
-    upwind = place - np.array([settings.drift, 0.0])
+    upwind = place - np.array([_DRIFT, 0.0])
     width = 0.25 / np.sqrt(len(place))
     near = np.exp(-0.5 * cdist(upwind, place, "sqeuclidean") / width**2)
     # Rows sum to less than 1: the process is stationary.
-    transition = settings.persistence * near / (near.sum(axis=1, keepdims=True) + _OUTSIDE)
-    stationary = solve_discrete_lyapunov(transition, _innovation(place, phase, settings))
+    transition = _PERSISTENCE * near / (near.sum(axis=1, keepdims=True) + _OUTSIDE)
+    stationary = solve_discrete_lyapunov(transition, _innovation(place, phase))
     sd = np.sqrt(np.diag(stationary))
     return transition * sd / sd[:, None], stationary / np.outer(sd, sd)
 
 
-def _innovation(place: Places, phase: Float[np.ndarray, "2"], settings: FieldSettings) -> BySites:
-    """A Matern correlation whose length and direction change from place to place.
+def _innovation(place: Places, phase: Float[np.ndarray, "2"]) -> BySites:
+    """An exponential correlation whose length and direction change from place to place.
 
     Source: Paciorek & Schervish (2006), eq. 8.
     """
-    length = settings.length * np.exp(0.3 * np.sin(2 * np.pi * place[:, 0] + phase[0]))
+    length = _LENGTH * np.exp(0.3 * np.sin(2 * np.pi * place[:, 0] + phase[0]))
     angle = np.pi / 4 * np.sin(2 * np.pi * place[:, 1] + phase[1])
     along = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     across = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
-    kernel = settings.anisotropy * along[:, :, None] * along[:, None, :]
-    kernel = kernel + across[:, :, None] * across[:, None, :] / settings.anisotropy
+    kernel = _ANISOTROPY * along[:, :, None] * along[:, None, :]
+    kernel = kernel + across[:, :, None] * across[:, None, :] / _ANISOTROPY
     kernel = length[:, None, None] ** 2 * kernel
     both = (kernel[:, None] + kernel[None]) / 2
     step = place[:, None] - place[None]
     far = np.einsum("ija,ijab,ijb->ij", step, np.linalg.inv(both), step)
     area = np.linalg.det(kernel) ** 0.25
     overlap = np.outer(area, area) / np.sqrt(np.linalg.det(both))
-    return overlap * _matern(np.sqrt(far), smoothness=settings.smoothness)
+    return overlap * np.exp(-np.sqrt(far))
 
 
 def _draw_states(
-    n_sites: int, n_steps: int, settings: FieldSettings | None, seed: int
+    n_sites: int, n_steps: int, season: float, seed: int
 ) -> tuple[FieldProcess, np.random.Generator, Maps]:
     """The process, what draws the rest, and x of all maps."""
     check_positive("n_steps", n_steps)
-    process = draw_field_process(n_sites, settings=settings, seed=seed)
+    process = _draw_process(n_sites, season=season, seed=seed)
     # The process took draws of [seed]; values go on with others.
     random = np.random.default_rng([seed, 1])
     shape, transition = (n_steps, n_sites), process.transition
@@ -365,7 +307,7 @@ def _simulated(
     columns = {
         "time": np.repeat(_FIRST_DAY + step, n_sites),
         "site": pa.array(np.tile(process.labels, n_steps)),
-        **dict(zip(_AXES[process.metric], coordinates.T, strict=True)),
+        **dict(zip(("latitude", "longitude"), coordinates.T, strict=True)),
         "value": pa.array(value, mask=hidden.ravel()),
     }
     return SimulatedField(groups, pa.table(columns), process, complete, eta)

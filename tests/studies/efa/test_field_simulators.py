@@ -12,7 +12,7 @@ from exfam.fields import FieldKriging
 from exfam.fields.data import has_history
 from exfam.groups import Groups
 from exfam.scores.prediction import Prediction
-from exfam.simulators import FieldSettings, simulate_counts, simulate_field
+from exfam.simulators import simulate_counts, simulate_field
 from exfam_studies.efa.temperature import new_site_figures, prediction_figures
 from exfam_studies.efa.temperature_data import (
     draw_sites,
@@ -23,11 +23,7 @@ from exfam_studies.efa.temperature_data import (
     true_conditional,
 )
 
-CASES = {
-    "same map": {},
-    "euclidean": {"settings": FieldSettings(metric="euclidean")},
-    "smooth, two maps before": {"settings": FieldSettings(smoothness=1.5), "lags": 2},
-}
+CASES = {"same map": {}, "two maps before": {"lags": 2}}
 
 
 def expected(field):
@@ -159,8 +155,10 @@ def test_counts_follow_their_rates(family):
 
 def test_what_no_field_can_be_is_refused():
     for make, match in (
-        (lambda: FieldSettings(metric="miles"), "`metric` must be one of 'haversine', 'eucl"),
-        (lambda: FieldSettings(persistence=1.0), r"`persistence` must be a number in \[0, 1\)"),
+        (
+            lambda: simulate_field(5, 5, season=-1.0, seed=0),
+            "`season` must be a number >= 0, got -1",
+        ),
         (lambda: simulate_field(0, 5, seed=0), "`n_sites` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 0, seed=0), "`n_steps` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 5, missing=1.0, seed=0), "`missing` must be a number in"),
