@@ -8,7 +8,9 @@ import torch
 
 from efa_base.item_bases import N_ITEMS, PENALTY, outputs, rich_groups
 from exfam.efa.base import choose, fit_ridge, scoring
-from exfam.efa.base.fit_ridge import LeftOut, ridge_items
+from exfam.efa.base import left_out as left_out_groups
+from exfam.efa.base.fit_ridge import ridge_items
+from exfam.efa.base.left_out import LeftOut
 from exfam.efa.base.ridge_link import ridge_link
 from exfam.efa.base.sets import held_items
 from exfam.efa.networks.based import present_elements
@@ -101,13 +103,13 @@ def test_some_items_stand_for_the_others():
     count, certain = np.array([5.0, 0, 1, 9, 2, 0, 1, 3, 1]), np.array([1, 5])
     random = np.random.default_rng(0)
     weights = np.array(
-        [fit_ridge._weights(count, certain, most=6, random=random) for _ in range(2_000)]
+        [left_out_groups._weights(count, certain, most=6, random=random) for _ in range(2_000)]
     )
     assert ((weights > 0).sum(1) == 6).all() and np.allclose(weights.sum(1), len(count))
     assert (weights[:, [0, 3, 7, 1, 5]] == 1).all()
     np.testing.assert_allclose(weights.mean(0), 1, atol=0.15)
     for most in (len(count), 4, 3):
-        few = fit_ridge._weights(count, certain, most=most, random=random)
+        few = left_out_groups._weights(count, certain, most=most, random=random)
         assert set(few) <= {0.0, 1.0} and few[certain].all()
 
 
@@ -136,7 +138,7 @@ def test_numbers_are_not_carried_to_contexts_smaller_than_those_they_were_fitted
 
 
 def test_long_groups_are_not_all_seen(monkeypatch):
-    monkeypatch.setattr(fit_ridge, "MOST_ELEMENTS", 30)
+    monkeypatch.setattr(left_out_groups, "MOST_ELEMENTS", 30)
     assert len(left_out().item) <= 36
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from exfam import EASE, EFA, ExfamError, ItemKNN, Popularity, write_explorer
+from exfam.efa.base.classes import ItemClasses
 from exfam.explorer.exported import page as exported
 from exfam.explorer.views.items import ItemsView
 from explorer.explored import (
@@ -20,8 +22,20 @@ from explorer.explored import (
 from headless_browser import settled
 
 COLUMNS = {"group": "basket", "item": "item"}
+
+
+def with_classes():
+    model = EFA(**COLUMNS, attention="none", progress=False).fit(baskets())
+    chance = torch.rand(8, 2, 3, generator=torch.Generator().manual_seed(0)) + 0.1
+    size = torch.arange(1.0, 7.0).view(2, 3)
+    model.members_[0].item_part.base.classes = ItemClasses(chance, length=size, size=size)
+    model.members_[0].item_part.base.classes.weight.copy_(torch.tensor([0.7, -0.1]))
+    return model
+
+
 ITEMS = {
     "ridge": items_model,
+    "classes": with_classes,
     "ease": lambda: EASE(**COLUMNS).fit(baskets()),
     "knn": lambda: ItemKNN(**COLUMNS).fit(baskets()),
     "repeats": lambda: EFA(**COLUMNS, attention="none", support="none", progress=False).fit(
@@ -87,6 +101,8 @@ def test_baskets_are_answered_in_the_page_as_by_the_library(kind, written, opene
                 lambda own: answered(page, "why", own), view.why))  # fmt: skip
             for name in ("score", "base", "probability", "alone"):
                 assert why[name] == pytest.approx(wanted[name], abs=2e-6), name
+            assert why.get("classes", 0) == pytest.approx(wanted["classes"], abs=2e-6)
+            assert (wanted["classes"] != 0) == (kind == "classes" and len(items) > 0)
             added = [sorted(one["contribution"] for one in own["entries"]) for own in (why, wanted)]
             assert added[0] == pytest.approx(added[1], abs=1e-6)
         raised, wanted = (ask({"items": items, "item": 0}) for ask in (

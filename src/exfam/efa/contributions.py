@@ -36,7 +36,8 @@ class Contributions(PlottedResult):
     eta, in nats and up to a constant over all items: eta = `base` + `correction`. The score
     estimates a probability: that the group holds the item (ridge regression), or that the item
     comes next (transitions, mixed). `base` is a function of it and of the item's popularity, the
-    same for all candidates; `correction` is what attention adds, weighed by validation.
+    same for all candidates, and `classes`: what it has by the latent classes of groups, 0 without
+    any (see `exfam.efa.base.classes`); `correction` is what attention adds, weighed by validation.
 
     They make the probability `corrected`: exp(eta), divided by the sum over all items. Validation
     may have mixed in a `share` of `alone`, the probability by the base as if nothing corrected it,
@@ -57,6 +58,7 @@ class Contributions(PlottedResult):
     alone: Numbers
     probability: Numbers
     share: float
+    classes: Numbers
     candidate: Int64[np.ndarray, "entries"]
     context: np.ndarray
     contribution: Float64[np.ndarray, "entries"]
@@ -123,7 +125,7 @@ def contributions(
     code = groups.item if candidate is None else candidate
     group = group_of_elements(groups)
     # Of no groups there are no batches.
-    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
+    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 8]
     set_to_predict(members)
     with torch.inference_mode():
         for batch in evaluation_batches(groups, members):
@@ -135,7 +137,9 @@ def contributions(
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     index = index_of(vocabulary, "item")
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
-    score, base, correction, corrected, alone, probability = (number[order] for number in numbers)
+    score, base, classes, correction, corrected, alone, probability = (
+        number[order] for number in numbers
+    )
     return Contributions(
         groups=names[group[element[order]]],
         items=index.names_of(item[order]),
@@ -146,6 +150,7 @@ def contributions(
         alone=alone,
         probability=probability,
         share=float(part.mix),
+        classes=classes,
         candidate=np.searchsorted(element[order], entry[sizes]),
         context=index.names_of(context[sizes], unknown=NOTHING),
         contribution=added[sizes],
@@ -165,7 +170,7 @@ def _candidates(batch: Batch, code: np.ndarray) -> tuple[Batch, Where, Int64[Ten
 def _of_base(
     part: Any, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
 ) -> list[np.ndarray]:
-    """Elements, candidates; elements, items, lags, additions; scores, bases and corrections."""
+    """Elements, candidates; elements, items, lags, additions; scores and terms of eta."""
     assert batch.item is not None
     element = batch.element[where]
     without, added = part.base.contributions(batch, where, item)
@@ -174,7 +179,9 @@ def _of_base(
     correction = (eta.state * eta.vectors[item]).sum(-1)
     if eta.bias is not None:
         correction = correction + eta.bias[item]
-    gate = part.weights()[1]
+    scale, gate = part.weights()
+    by_classes = getattr(part.base, "lift", None)
+    lift = torch.zeros_like(without) if by_classes is None else by_classes(batch, where, item)
     columns = (
         element,
         item,
@@ -184,6 +191,7 @@ def _of_base(
         torch.cat([added[row, position], without]),
         without + added.nansum(1),
         part.offset(batch, where).own(item),
+        lift * (scale[item] if scale.dim() else scale),
         correction * (gate[item] if gate.dim() else gate),
     )
     return [column.cpu().numpy() for column in columns]

@@ -51,7 +51,13 @@ def without_items(base: RidgeItems, hidden: Int64[np.ndarray, "hidden"]) -> Ridg
     kept = kept - across @ torch.linalg.solve(precision[gone][:, gone], across.T)
     new_row = np.full(len(precision) + 1, -1)  # the last entry is that of items without a row
     new_row[keep] = np.arange(len(keep))
-    return _ridge(base, kept, new_row[row], base.count.cpu())
+    without = _ridge(base, kept, new_row[row], base.count.cpu())
+    if base.classes is not None:
+        # What all classes hold alike says nothing of them.
+        chance = base.classes.probability.cpu().clone()
+        chance[hidden] = chance[hidden].mean((1, 2), keepdim=True)
+        without.classes = base.classes.with_probability(chance)
+    return without
 
 
 def with_new_items(base: RidgeItems, new: NewItems, *, n_items: int) -> RidgeItems:
@@ -72,6 +78,14 @@ def with_new_items(base: RidgeItems, new: NewItems, *, n_items: int) -> RidgeIte
     count[new.codes] = torch.from_numpy(new.count).float()
     larger = _ridge(base, enlarged, row, count)
     larger.n_counted = base.n_counted
+    if base.classes is not None:
+        old = base.classes.probability.cpu()
+        like = torch.from_numpy(new.share[:, : len(old)]).to(old) @ old.flatten(1)
+        by_count = torch.from_numpy(new.count / np.maximum(mean_count, _LEAST)).to(old)
+        chance = old.new_zeros(n_items, *old.shape[1:])
+        chance[: len(old)] = old
+        chance[new.codes] = (like * by_count[:, None]).clamp_min(_LEAST).view(-1, *old.shape[1:])
+        larger.classes = base.classes.with_probability(chance)
     return larger
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from exfam.efa.base.classes import ItemClasses
 from exfam.efa.base.fit_ridge import RidgeSearch, add_groups, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.like_items import LikeItems
@@ -55,7 +56,8 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
     shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
-    return shape | {"n_counted": base.n_counted, "least_size": base.least_size}
+    classes = {} if base.classes is None else {"classes": list(base.classes.size.shape)}
+    return shape | {"n_counted": base.n_counted, "least_size": base.least_size} | classes
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -76,4 +78,7 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
     # Older versions had neither.
     ridge.n_counted = int(shape.get("n_counted", n_items))
     ridge.least_size = float(shape.get("least_size", 1.0))
+    if size := shape.get("classes"):
+        zeros = torch.zeros(*size)
+        ridge.classes = ItemClasses(torch.zeros(n_items, *size), length=zeros, size=zeros.clone())
     return ridge

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import LeftOut, TargetInputs
+from exfam.efa.base.left_out import LeftOut, TargetInputs
 from exfam.efa.base.linear import LEAST_POWER, LINEAR_START, LinearItems
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import Groups

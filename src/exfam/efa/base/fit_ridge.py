@@ -3,36 +3,35 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
-from exfam.catalog.listed import ContextItems
+from exfam.efa.base.fit_classes import choose_classes
+from exfam.efa.base.left_out import LeftOut, TargetInputs
 from exfam.efa.base.ridge import RidgeItems, precision_dtype
-from exfam.efa.base.ridge_link import LinkInputs, RidgeNumbers, chance_of, curve_of, log_of
+from exfam.efa.base.ridge_link import RidgeNumbers, chance_of, curve_of, log_of
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.efa.base.sets import held_items
-from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.groups.arrange import group_of_elements, sampled_groups, sequential_batches
+from exfam.groups import Groups
 
 # Items that are regressed on each other, the most frequent ones of a larger catalog.
 MOST_COVERED = 5_000
 # Frequent items are held more firmly, by this power of their count.
 POWER = 0.25
-# The numbers are fitted to so many items of a larger catalog, at so many targets of left out
-# groups, and outputs of theirs at most; targets are drawn from groups that see so many elements.
-MOST_ITEMS, MOST_TARGETS, MOST_OUTPUTS = 20_000, 10_000, 10_000_000
-MOST_ELEMENTS = 200_000
+# The numbers are fitted to so many items of a larger catalog, and outputs of theirs at most.
+MOST_ITEMS, MOST_OUTPUTS = 20_000, 10_000_000
 # The strength is searched in half decades, from 10^1.5 on, with as many items covered as chosen.
 SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 2_000_000
 FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
 # The share of elements in contexts that are too small to fit numbers to their sizes.
 SMALL_CONTEXTS = 0.02
 START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
+# Groups with fewer of them, or with more items, have no classes.
+LEAST_GROUPS, MOST_CLASSED = 100, 100_000
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
 # And at those of a fit when more groups come, in nats of all their targets.
@@ -92,8 +91,14 @@ def fit_ridge_items(
     search.first = min(max(float(round(strength)), LOWEST), HIGHEST - 1)
     ridge = ridge_of(strength, MOST_COVERED)
     start = search.start(strength) if search.ends is None else search.ends
-    search.ends, _ = fit_link(many.inputs(ridge), start=start)
+    inputs = many.inputs(ridge)
+    search.ends, _ = fit_link(inputs, start=start)
     ridge.numbers.copy_(search.ends)
+    if len(groups) >= LEAST_GROUPS and n_items <= MOST_CLASSED:
+        ridge.classes = choose_classes(held, groups, ridge, seed=seed, hard=support == "hard")
+    if ridge.classes is not None:
+        inputs = inputs._replace(lift=many.lifts(ridge.classes))
+        ridge.set_numbers(fit_link(inputs, start=ridge.all_numbers)[0])
     return ridge.eval()
 
 
@@ -144,113 +149,6 @@ def ridge_items(
     )
 
 
-class TargetInputs(NamedTuple):
-    """What outputs of some targets are made of, what is added to them, and the targets' items.
-
-    `added`: the log weight of an item that is drawn from others, -inf where it is excluded.
-    """
-
-    link: LinkInputs
-    added: Float[Tensor, "rows chosen"]
-    item: Int64[Tensor, "rows"]
-
-    def with_context(self) -> "TargetInputs":
-        """Without rows whose outputs no numbers change."""
-        kept = self.link.log_size.isfinite()
-        link = LinkInputs(*(part[kept] for part in self.link))
-        return TargetInputs(link, self.added[kept], self.item[kept])
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Some groups of the training data, to whose targets the numbers are fitted.
-
-    `chosen`: items, of which those that stand for others too have a `log_weight` above 0; `hard`:
-    whether items of the context are excluded.
-    """
-
-    groups: Groups
-    chosen: Int64[Tensor, "chosen"]
-    log_weight: Float[Tensor, "chosen"]
-    hard: bool
-
-    @classmethod
-    def draw(
-        cls,
-        groups: Groups,
-        count: Float[np.ndarray, "items"],
-        *,
-        most_items: int,
-        most_outputs: int,
-        seed: int,
-        hard: bool,
-    ) -> "LeftOut":
-        """Random targets; of many items theirs, the most frequent ones and some of the others."""
-        item, random = groups.item, np.random.default_rng([seed, 7])
-        assert item is not None
-        groups = sampled_groups(groups, MOST_ELEMENTS, random)
-        element = groups.elements()
-        is_target = item[element] >= 0
-        if groups.role is not None:
-            is_target &= groups.role[element] == TARGET
-        n_chosen = min(len(count), most_items)
-        most = max(100, min(MOST_TARGETS, most_outputs // n_chosen))
-        target = random.choice(element[is_target], min(most, int(is_target.sum())), replace=False)
-        role = np.full(groups.n_rows, CONTEXT, dtype=np.int8)
-        role[target] = TARGET
-        group = group_of_elements(groups)
-        holds = np.unique(group[role[element] == TARGET])
-        weight = _weights(count, item[target], most=n_chosen, random=random)
-        chosen = np.flatnonzero(weight)
-        log_weight = torch.from_numpy(np.log(weight[chosen])).float()
-        return cls(groups.with_(role=role)[holds], torch.from_numpy(chosen), log_weight, hard)
-
-    def inputs(self, ridge: Any) -> TargetInputs:
-        """What the numbers make outputs of; `ridge`: or another base with `link_inputs`."""
-        causal = ridge.direction == "causal"
-        n_chosen = len(self.chosen)
-        column = torch.full((ridge.n_items,), n_chosen)
-        column[self.chosen] = torch.arange(n_chosen)
-        none = torch.zeros(0, n_chosen)
-        parts = [(none, none, none[:, 0], none, torch.zeros(0, dtype=torch.int64))]
-        ridge.train()
-        for index in sequential_batches(self.groups, max_tokens=2_000):
-            batch = self.groups.pad(index)
-            assert batch.item is not None
-            known = batch.present & (batch.item >= 0)
-            own = torch.where(known, column[batch.item.clamp_min(0)], n_chosen)
-            row, position = batch.target.nonzero(as_tuple=True)
-            where = (row, position)
-            link = ridge.link_inputs(batch, where, self.chosen)
-            added = self.log_weight.repeat(len(row), 1)
-            if self.hard:
-                seen = ContextItems.of(own, where, n_items=n_chosen, causal=causal)
-                every = (slice(0, size) for size in added.shape)
-                added[seen.within(*every)] = -torch.inf
-            parts.append((*link, added, own[where]))
-        ridge.eval()
-        *link_parts, added, item = (torch.cat(part) for part in zip(*parts, strict=True))
-        return TargetInputs(LinkInputs(*link_parts), added, item)
-
-
-def _weights(
-    count: Float[np.ndarray, "items"],
-    certain: np.ndarray,
-    *,
-    most: int,
-    random: np.random.Generator,
-) -> Float[np.ndarray, "items"]:
-    """1 for the certain items and the most frequent ones, more for some of the others, or 0."""
-    weight = np.zeros(len(count))
-    weight[np.argsort(-count, kind="stable")[: most if most == len(count) else most // 2]] = 1.0
-    weight[certain] = 1.0
-    others = np.flatnonzero(weight == 0)
-    n = min(len(others), most - int(weight.sum()))
-    if n > 0:
-        weight[random.choice(others, n, replace=False)] = len(others) / n
-    return weight
-
-
 def add_groups(ridge: RidgeItems, groups: Groups, *, support: str, seed: int) -> None:
     """Take in further groups, and fit the link's numbers to them, each left out as in a fit.
 
@@ -267,27 +165,32 @@ def add_groups(ridge: RidgeItems, groups: Groups, *, support: str, seed: int) ->
         hard=support == "hard",
     )
     if n := some.groups.n_targets:
-        old = ridge.numbers
+        old = ridge.all_numbers
         new, _ = fit_link(some.inputs(ridge), start=old, center=old, hold=_HELD_BY / n)
-        ridge.numbers.copy_(new)
+        ridge.set_numbers(new)
 
 
 def fit_link(
     inputs: TargetInputs,
     *,
-    start: Float[Tensor, "two six"],
-    center: Float[Tensor, "two six"] | None = None,
+    start: Float[Tensor, "two numbers"],
+    center: Float[Tensor, "two numbers"] | None = None,
     hold: float = _HOLD,
-) -> tuple[Float[Tensor, "two six"], float]:
-    """The link's numbers of the least nats a target, held at `center`, and those nats."""
-    center = torch.tensor(START) if center is None else center
+) -> tuple[Float[Tensor, "two numbers"], float]:
+    """The link's numbers of the least nats a target, held at `center`, and those nats.
+
+    Where there are lifts, the last column is that of their weight.
+    """
+    if center is None:
+        center = torch.cat([torch.tensor(START), torch.zeros(2, start.shape[1] - 6)], 1)
     inputs = inputs.with_context()
     chance = chance_of(inputs.link.score)
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:
+        numbers = numbers.to(chance).view(2, -1)
         for rows in rows_of_tiles(*chance.shape):
             score, popularity, log_size = (part[rows] for part in inputs.link)
-            at = RidgeNumbers.at(numbers.to(score).view(2, 6), log_size)
+            at = RidgeNumbers.at(numbers[:, :6], log_size)
             share = (at.log_kappa + popularity).exp()
             inside = chance[rows] + share
             link = inside.log()
@@ -295,7 +198,10 @@ def fit_link(
             eta = sum(number * term for number, term in zip(at, terms, strict=False))
             slopes = [*terms, at.link * share / inside]
             line = torch.stack([torch.ones_like(log_size), log_size], 1)
+            if inputs.lift is not None:
+                slopes.append(inputs.lift[rows])
+                eta = eta + (line @ numbers[:, 6:]) * inputs.lift[rows]
             yield eta + inputs.added[rows], slopes, inputs.item[rows], line
 
     numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center.flatten(), hold=hold)
-    return numbers.view(2, 6), nats
+    return numbers.view(2, -1), nats

@@ -24,6 +24,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import chunks_of
+from exfam.efa.base.classes import ItemClasses
 from exfam.efa.base.ridge_link import (
     LinkInputs,
     PopularityTerms,
@@ -87,16 +88,42 @@ class RidgeItems(nn.Module):
         self.register_buffer("count", count)
         self.register_buffer("numbers", numbers)
         self.n_counted = len(count)
+        # Where they say more than scores alone do.
+        self.classes: ItemClasses | None = None
 
     @property
     def n_items(self) -> int:
         """How many outputs there are."""
         return len(self.count)
 
+    @property
+    def all_numbers(self) -> Float[Tensor, "two numbers"]:
+        """Those of the link, and of the classes' weight if there are any."""
+        if self.classes is None:
+            return self.numbers
+        return torch.cat([self.numbers, self.classes.weight[:, None]], 1)
+
+    def set_numbers(self, numbers: Float[Tensor, "two numbers"]) -> None:
+        """Set them."""
+        self.numbers.copy_(numbers[:, :6])
+        if self.classes is not None:
+            self.classes.weight.copy_(numbers[:, 6])
+
     def outputs(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
         batch, where = groups_of(batch, where)
         contexts = self._contexts(batch, where, chosen)
+        eta = self._linked(batch, where, chosen, contexts)
+        if self.classes is not None:
+            weight = self.classes.weights(contexts.log_size)[contexts.of_row]
+            for rows, lift in self.classes.lifts(batch, where).of(chosen):
+                eta[rows].addcmul_(weight[rows], lift)
+        return eta
+
+    def _linked(
+        self, batch: Batch, where: Where, chosen: Codes, contexts: "_Contexts"
+    ) -> Float[Tensor, "rows chosen"]:
+        """Outputs of scores and popularity alone."""
         numbers = RidgeNumbers.at(self.numbers, contexts.log_size)
         terms, row = PopularityTerms.of(contexts.log_popularity, numbers), contexts.of_row
         column = self.row[chosen]
@@ -128,7 +155,18 @@ class RidgeItems(nn.Module):
         popularity = popularity.expand(len(log_size), -1)[row, column]
         score = self._own_scores(batch, where, item)
         inputs = LinkInputs(score[:, None], popularity[:, None], log_size[row])
-        return ridge_link(inputs, self.numbers)[:, 0]
+        eta = ridge_link(inputs, self.numbers)[:, 0]
+        return eta + self.lift(batch, where, item)
+
+    def lift(
+        self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+    ) -> Float[Tensor, "rows"]:
+        """What the classes of groups add to the output of one item a row."""
+        if self.classes is None:
+            return self.count.new_zeros(len(item))
+        batch, where = groups_of(batch, where)
+        lift = self.classes.lifts(batch, where).of_own(item)
+        return lift * self.classes.weights(self._log_size(batch, where))[:, 0]
 
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
@@ -167,6 +205,8 @@ class RidgeItems(nn.Module):
         held = held_items(groups, self.n_items)
         covered = (self.row >= 0).cpu().numpy()
         precision = self.precision.cpu().to(precision_dtype(int(covered.sum())))
+        if self.classes is not None:
+            self.classes.add(held, groups.start)
         held = held.astype(precision.numpy().dtype)
         for first in range(0, len(groups), _GROUPS):
             rows = held[first : first + _GROUPS][:, covered]

@@ -123,13 +123,15 @@ class Sets:
         padded[self.group, rank] = self.item
         return padded
 
-    def at(self, numbers: Float[Tensor, "entries"], where: Where) -> Float[Tensor, "rows"]:
-        """The number of the item that the context of each element at `where` lacks, 0 for none."""
+    def at(
+        self, numbers: Float[Tensor, "entries *more"], where: Where
+    ) -> Float[Tensor, "rows *more"]:
+        """The numbers of the item that the context of each element at `where` lacks, 0 for none."""
         item = self.left_out[where]
         entry = torch.searchsorted(self.keys, where[0] * self.n_items + item.clamp_min(0))
         # One more, where there are no entries at all.
-        padded = torch.cat([numbers, numbers.new_zeros(1)])
-        return torch.where(item >= 0, padded[entry], 0.0)
+        padded = torch.cat([numbers, numbers.new_zeros(1, *numbers.shape[1:])])
+        return padded[torch.where(item >= 0, entry, len(numbers))]
 
     def in_(self, other: "Sets") -> Bool[Tensor, "entries"]:
         """Which entries another's sets of the same groups have too."""

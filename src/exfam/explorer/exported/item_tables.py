@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from exfam.efa.base.classes import ItemClasses
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.group_estimator import GroupEstimator
@@ -18,7 +19,7 @@ _TRIED, _RELATED = 30, 8
 
 
 def item_tables(view: ItemsView) -> dict[str, Any]:
-    """Weights between items, popularity and the numbers of the link; relations of items; groups."""
+    """Weights between items, popularity, numbers of the link and classes; relations; groups."""
     model: GroupEstimator = view.model
     base = _base_of(model)
     return {
@@ -30,6 +31,7 @@ def item_tables(view: ItemsView) -> dict[str, Any]:
         "smooth": isinstance(base, RidgeItems) or base.smooth,
         "numbers": base.numbers.tolist(),
         "least_size": getattr(base, "least_size", 1.0),
+        "classes": _classes(getattr(base, "classes", None)),
         "repeat": _repeat(model),
         "related": [_related(view, code) for code in range(len(view.names))],
         "groups": [] if view.groups is None else groups_of_view(view),
@@ -72,6 +74,15 @@ def _log_popularity(base: Any) -> np.ndarray:
         return base.log_popularity.cpu().numpy()
     count = base.count.cpu().double().numpy() + 0.5
     return np.log(count / count.sum())
+
+
+def _classes(classes: ItemClasses | None) -> dict[str, Any] | None:
+    """Probabilities of items by class, logs of how many groups there are, the weight of lifts."""
+    if classes is None:
+        return None
+    probability, size = classes.probability.flatten(1).cpu(), classes.size.flatten().log().cpu()
+    tables = {"probability": _packed(probability.numpy()), "log_size": _packed(size.numpy())}
+    return tables | {"weight": classes.weight.tolist()}
 
 
 def _repeat(model: GroupEstimator) -> float | None:

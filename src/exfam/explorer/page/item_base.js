@@ -3,7 +3,7 @@
 import { groupsOf } from "./written_items.js";
 
 const [BARS, FOUND, RAISING, RELATED, ENTRIES] = [12, 20, 3, 8, 12];
-// As in exfam.efa.base: ridge_link.py and linear.py.
+// As in exfam.efa.base: ridge_link.py, linear.py and classes.py.
 const [SHARPNESS, LEAST_SCORE, LEAST_POWER, MOST, MEAN_LOG_SIZE] = [100, 1e-4, 0.05, 1000, 1.5];
 
 export class ItemBase {
@@ -12,6 +12,11 @@ export class ItemBase {
     this.n = tables.names.length;
     this.weights = floats(tables.weights);
     this.log_popularity = floats(tables.log_popularity);
+    if (tables.classes) {
+      const { probability, log_size, weight } = tables.classes;
+      this.classes = { probability: floats(probability), log_size: floats(log_size), weight };
+      this.usual = this.likely([]);
+    }
     this.folded = this.names.map((name) => name.toLowerCase());
     this.popularity = this.probabilities([]);
     this.start.items = largest(this.popularity).slice(0, FOUND).map((code) => this.one(code));
@@ -47,9 +52,9 @@ export class ItemBase {
       name: this.names[code], lag: null, contribution: this.weight(code, item) / shares(code),
     })).sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
     entries.push({ name: "(nothing)", lag: null, contribution: 0 });
-    const score = this.score([...known], item);
+    const [score, classes] = [this.score([...known], item), this.lifts([...known])[item]];
     return {
-      ...this.one(item), score, base: this.output(score, item, known.size), correction: 0,
+      ...this.one(item), score, base: this.output(score, item, known.size) + classes, classes, correction: 0,
       corrected: probability, alone: probability, probability, share: 0,
       entries: entries.slice(0, ENTRIES), n_entries: entries.length,
     };
@@ -90,8 +95,9 @@ export class ItemBase {
   probabilities(items) {
     const known = new Set(items);
     const context = [...known];
+    const lifts = this.lifts(context);
     const outputs = this.names.map((_, item) => {
-      const own = this.output(this.score(context, item), item, known.size);
+      const own = this.output(this.score(context, item), item, known.size) + lifts[item];
       // Where nothing else is left, all items are.
       if (!known.has(item) || known.size === this.n) return own;
       return this.repeat === null ? -Infinity : own - this.repeat;
@@ -102,8 +108,33 @@ export class ItemBase {
     return odds.map((own) => own / total);
   }
 
+  // What the latent classes of sets add to outputs, of every item.
+  lifts(context) {
+    if (!this.classes || (context.length === 0 && this.least_size > 1)) return new Float64Array(this.n);
+    const [weight, slope] = this.classes.weight;
+    const by_size = weight + slope * this.logSize(context.length);
+    return this.likely(context).map((chance, item) => by_size * Math.log(chance / this.usual[item]));
+  }
+
+  // Probabilities of items by the classes alone.
+  likely(context) {
+    const { probability, log_size } = this.classes;
+    const n = log_size.length;
+    const logs = Array.from(log_size, (own, k) => (
+      context.reduce((sum, code) => sum + Math.log(probability[code * n + k]), own)));
+    const top = Math.max(...logs);
+    const odds = logs.map((own) => Math.exp(own - top));
+    const total = odds.reduce((sum, own) => sum + own, 0);
+    return Float64Array.from({ length: this.n }, (_, item) => (
+      odds.reduce((sum, own, k) => sum + own * probability[item * n + k], 0) / total));
+  }
+
+  logSize(size) {
+    return Math.log(Math.min(MOST, Math.max(this.least_size, size))) - MEAN_LOG_SIZE;
+  }
+
   output(score, item, size) {
-    const log_size = Math.log(Math.min(MOST, Math.max(this.least_size, size))) - MEAN_LOG_SIZE;
+    const log_size = this.logSize(size);
     if (size === 0 && this.least_size > 1) return this.log_popularity[item];
     const line = this.numbers[0].map((number, k) => number + this.numbers[1][k] * log_size);
     const popularity = this.log_popularity[item];

@@ -260,7 +260,8 @@ function showReasons(why) {
   replace(parts.reasonsOf,
     element("h3", {}, why.name),
     element("p", {}, "Probability ", element("strong", { "data-why": why.probability }, percent(why.probability)),
-      `; by the base alone ${percent(why.alone)}. Attention adds ${signed(why.correction)} nats to its output.`),
+      `; by the base alone ${percent(why.alone)}. Attention adds ${signed(why.correction)} nats to its output` +
+      `${why.classes ? `, the kind of group ${signed(why.classes)}` : ""}.`),
     contributions("What each item adds to the base's score, exactly", why.entries.map((one) => (
       { ...one, name: one.name + (one.lag ? `, ${one.lag} before` : "") }))),
     element("p", { class: "quiet" }, `Score ${signed(why.score)}${left > 0 ? `; ${left} smaller parts are not shown` : ""}.`));

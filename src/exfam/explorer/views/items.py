@@ -23,6 +23,7 @@ from exfam.families.mixtures import Mixture
 from exfam.groups import TARGET, Groups
 from exfam.scores.prediction import Prediction
 
+_TERMS = "score", "base", "classes", "correction", "corrected", "alone", "probability"
 _FOUND, _BARS, _CONTRIBUTIONS, _RAISING, _TRIED, _RELATED = 20, 12, 12, 3, 30, 8
 _LABELS = 20
 # Of large catalogs fewer items are looked at than the model itself looks at, so that the page waits
@@ -171,10 +172,7 @@ class ItemsView:
         lag = own.lag
         return {
             **self._one(item),
-            **{
-                name: number_or_none(getattr(own, name)[0])
-                for name in ("score", "base", "correction", "corrected", "alone", "probability")
-            },
+            **{name: number_or_none(getattr(own, name)[0]) for name in _TERMS},
             "share": number_or_none(own.share),
             "entries": [
                 {
