@@ -182,9 +182,10 @@ class TestValidation:
             make("efa", family=Poisson(shift=1)).fit(FRAME, validation=wrong)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("encoding", sorted(ENCODINGS))
-def test_efa_takes_every_encoding(encoding, direction, tmp_path):
+def test_efa_takes_every_encoding(encoding, tmp_path):
+    # All are tried in either direction where models are assembled.
+    direction = DIRECTIONS[sorted(ENCODINGS).index(encoding) % 2]
     options = {"encoding": encoding, "direction": direction, "order": "day", "max_epochs": 1}
     model = make("efa", **options).fit(FRAME)
     assert np.isfinite(model.log_prob(FRAME)).all()

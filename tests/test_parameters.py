@@ -28,7 +28,7 @@ from exfam.estimator.rules import (
 from parameter_values import VALUES
 
 # Drawn from all parameters of a class and all values, the same ones every time.
-N_DRAWN = 25
+N_DRAWN = 12
 
 
 @pytest.mark.parametrize("kind", KINDS)
