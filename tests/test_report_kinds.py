@@ -26,6 +26,7 @@ from report_kinds import (
     text_of,
     widest_picture,
 )
+from small_forests import small_forests
 
 LARGEST = 2_000_000
 PAIRS = "Who occurs with whom"
@@ -97,7 +98,8 @@ def test_columns_that_say_the_same_and_seen_rows_are_warned_of():
     text = text_of(model, frame, baselines=False)
     assert "200 rows" not in text and "among those that the model was fitted on" in text
     twice = frame.assign(again=2 * frame[SCRIPT] + 1)
-    fitted = type(model)(progress=False).fit(twice.drop(columns="tier"), twice.tier)
+    with small_forests():
+        fitted = type(model)(progress=False).fit(twice.drop(columns="tier"), twice.tier)
     assert "Columns that say the same" in text_of(fitted, twice, baselines=False)
 
 

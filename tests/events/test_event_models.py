@@ -221,7 +221,7 @@ def test_attention_finds_what_the_base_cannot_see():
     frame = {"s": np.repeat(np.arange(60), 30), "t": waits.reshape(60, 30).cumsum(1).ravel()}
     model = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(frame)
     assert model.gain_.gate > 0 and model.gain_.low > 0.05 and "Attention on times" in repr(model)
-    base = EventEFA(group="s", time="t", time_base="renewal", attention="none").fit(frame)
+    base = model.without_attention()
     assert model.score(frame) > base.score(frame) + 0.1 and base.gain_ is None
     shuffled = {**frame, "t": random.exponential(size=(60, 30)).cumsum(1).ravel()}
     closed = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(shuffled)
@@ -243,7 +243,7 @@ def test_attention_finds_items_by_values_and_values_by_items():
     assert list(model.gains_) == ["time", "item", "v"]
     assert model.gains_["item"].low > 0.1 and model.gains_["v"].low > 0.01
     assert "Attention on items added" in repr(model) and "Attention on v added" in repr(model)
-    base = EventEFA(**columns, time_base="poisson", family="gaussian", attention="none").fit(frame)
+    base = model.without_attention()
     parts, alone = model.score_parts(frame), base.score_parts(frame)
     assert parts["item"] > alone["item"] + 0.1 and parts["v"] > alone["v"] + 0.02
     assert n == len(model.log_prob(frame)) and base.gains_ == {}
