@@ -48,6 +48,8 @@ def test_a_file_holds_the_content_or_stays_as_it_was(tmp_path, content, monkeypa
 def test_a_name_that_no_file_can_have_is_refused(tmp_path):
     with pytest.raises(ExfamError, match="`path` must be a path of names of at most 240 bytes"):
         write_atomically(tmp_path / "new" / ("a" * 300), "")
+    with pytest.raises(ExfamError, match="`path` must be a file, got the folder .* Add the file's"):
+        write_atomically(tmp_path, "")
     assert not list(tmp_path.iterdir())
 
 

@@ -221,6 +221,8 @@ def test_further_groups_and_another_fit_begin_anew():
     before = answers(model)
     more = FRAME[["user", "movie"]].assign(user=FRAME["user"] + "!")
     after = answers(model.partial_fit(more))
+    with pytest.raises(AttributeError, match="EFA was fitted without epochs, so no history_"):
+        _ = model.history_
     assert before["complements"] != after["complements"]
     assert repr(after) == repr(answers(copy.deepcopy(model)))
     other = FRAME.assign(movie=FRAME["movie"].str.upper())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from exfam.checks import check_path
+from exfam.checks import ExfamError, check_path
 
 try:
     import fcntl
@@ -29,6 +29,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     check_path("path", path)
     path = Path(path)
+    if path.is_dir():
+        raise ExfamError(f"`path` must be a file, got the folder {path}. Add the file's name.")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)

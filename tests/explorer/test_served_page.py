@@ -137,6 +137,8 @@ def test_what_cannot_be_served_is_refused(monkeypatch):
         ExfamError, match="`model` must be one of groups, tables, fields or words to be explored"
     ):
         explore(SkipGram(), open_browser=False)
+    with pytest.raises(ExfamError, match="got str. Load it first: exfam.load"):
+        explore("model", open_browser=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ExfamError, match="`explore` needs the packages starlette and uvicorn"):
         explore(items_model(), open_browser=False)

@@ -174,5 +174,5 @@ def test_models_of_other_data_are_refused():
     with pytest.raises(ExfamError, match="`cells` must hold at least one row, got none"):
         table_attention(model, cells[:0])
     marginal = make("marginal").fit(FRAME)
-    with pytest.raises(ExfamError, match="`explain` needs a model with attention, got one without"):
+    with pytest.raises(ExfamError, match="`model` must have attention to be looked into, got"):
         group_attention(marginal.members_[0], marginal._inputs(FRAME).groups, length=3)

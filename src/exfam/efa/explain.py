@@ -133,7 +133,10 @@ def networks_of(model: TwoPartModel, *, required: bool = True) -> dict[str, EFAN
     parts = {"items": network_of(model.item_part), "values": network_of(model.value_part)}
     networks = {name: part for name, part in parts.items() if part is not None}
     if required and not networks:
-        raise ExfamError("`explain` needs a model with attention, got one without.")
+        raise ExfamError(
+            "`model` must have attention to be looked into, got one without. Fit with "
+            "attention='softmax'."
+        )
     return networks
 
 

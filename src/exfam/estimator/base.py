@@ -267,9 +267,10 @@ class Estimator(Declared, Routed):
         Raises AttributeError for a model that was not trained in epochs.
         """
         self._check_fitted()
-        if not self.histories_:
+        histories = getattr(self, "histories_", None)
+        if not histories:
             raise AttributeError(f"{type(self).__name__} was fitted without epochs, so no history_")
-        return self.histories_[0]
+        return histories[0]
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""

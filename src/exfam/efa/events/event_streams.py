@@ -246,8 +246,8 @@ def _check_times(
     for name, wrong, rule in (("begin", early, "before"), ("end", late, "at or after")):
         if len(wrong):
             group = np.flatnonzero(held)[wrong[0]]
-            shown = group if streams.groups.group_names is None else streams.groups.group_names
-            label = shown if isinstance(shown, np.integer) else shown[group]
+            names = streams.groups.group_names
+            label = int(group) if names is None else names.tolist()[group]
             raise DataError(
                 f"`{name}` must be {rule} every time of its group, got {len(wrong)} groups with an "
                 f"event outside, the first {label!r}. Events outside of observation are left out, "

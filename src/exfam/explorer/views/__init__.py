@@ -5,6 +5,7 @@ module of the page with its line in page.js. The first view of a kind of data is
 page opens with; questions of views that stand beside each other have different names.
 """
 
+import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -71,9 +72,11 @@ def explorer_views(
         view for view in map(pkgutil.resolve_name, names) if view.shows(model, data)
     ]
     if not found:
+        is_path = isinstance(model, str | os.PathLike)
+        advice = "Load it first: exfam.load" if is_path else "`write_report` is for every model"
         raise ExfamError(
             "`model` must be one of groups, tables, fields or words to be explored, got "
-            f"{type(model).__name__}. Use `write_report` for a page about it."
+            f"{type(model).__name__}. {advice}."
         )
     views: list[Any] = [view(model, data) for view in found]
     by_name = {view.name: view for view in views}

@@ -129,7 +129,7 @@ def _some_hidden(
 ) -> GivenOthers:
     """Of rows of one pattern that shows no target: a factor does in place of the inverse."""
     own = known.nonzero()[:, 0]
-    of_own = covariance[own]
+    of_own = covariance.index_select(0, own)  # several times as fast as an index
     off = torch.zeros_like(of_own[:, 0]) if noise is None else noise[0, own]
     factor = torch.linalg.cholesky(of_own[:, own] + torch.diag_embed(off))
     both = torch.cat([of_own[:, targets], values[:, own].T], 1)
