@@ -120,6 +120,7 @@ def test_methods_give_frames_of_the_kind_of_their_data():
     [
         ("recommendation_bars", {"groups": NOTHING}, "`recommended` must hold at least one item"),
         ("relation_bars", {"items": NOTHING}, "`related` must hold at least one item to draw"),
+        ("similar_bars", {"similarity": np.full((1, 2), np.nan)}, "`similar` must hold at least"),
         ("contribution_bars", {"groups": NOTHING, "items": NOTHING}, "`explained` must hold at le"),
         ("explanation_bars", {"contributions": None}, "`explained` must be of a model with a base"),
         ("sensing_bars", {"reduction": np.full(3, np.nan)}, "`sensing` must have at least one mis"),

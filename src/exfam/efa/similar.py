@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import ExfamError, check_whole
 from exfam.columns.label_index import LabelIndex, index_of
-from exfam.columns.results import TabularResult
+from exfam.columns.results import PlottedResult
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.networks.based import BasedItems, network_of
@@ -42,7 +42,7 @@ Vectors = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Similar(TabularResult):
+class Similar(PlottedResult):
     """What is most similar to each item or group, the most similar first.
 
     `of`: its label; `labels`: the similar ones', None where there are no more; `similarity`:
@@ -54,6 +54,8 @@ class Similar(TabularResult):
     labels: np.ndarray
     similarity: Float[np.ndarray, "of k"]
     by: str
+
+    picture = "similar_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `item` or `group`, `rank` (from 1), `similar` and `similarity`."""

@@ -28,6 +28,7 @@ from exfam.plots.results import (
     relation_bars,
     sensing_bars,
     shift_rows,
+    similar_bars,
     similarity_map,
 )
 from exfam.plots.rows import expert_bars, interval_rows, means_by_case, result_bars
@@ -86,6 +87,7 @@ __all__ = [
     "sensing_bars",
     "series_band",
     "shift_rows",
+    "similar_bars",
     "similarity_map",
     "site_attention_map",
     "size_bars",

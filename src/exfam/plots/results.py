@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from exfam.checks import ExfamError
 from exfam.efa.recommend import Recommendations
 from exfam.efa.related import Relations
+from exfam.efa.similar import Similar
 from exfam.fields.draws import Forecast, Sensing
 from exfam.plots import style
 from exfam.plots.attention import position_matrices
@@ -39,22 +40,46 @@ def recommendation_bars(recommended: Recommendations, *, ax: Axes | None = None)
     >>> [axes.get_title(loc="left") for axes in recommendation_bars(recommended).axes]
     ['u1']
     """
-    groups = recommended.groups[:_MOST_GROUPS]
-    if not len(groups) or not recommended.items.shape[1]:
+    if not recommended.probabilities.size or not len(recommended.groups):
         raise ExfamError("`recommended` must hold at least one item to draw, got none.")
-    n_items = min(recommended.items.shape[1], _MOST_BARS)
-    figure = style.make_figure(width=6.4, height=len(groups) * (0.7 + 0.28 * n_items) + 0.3, ax=ax)
-    panels = figure.subplots(len(groups), 1, squeeze=False, sharex=True)[:, 0]
-    for number, axes in enumerate(panels):
-        _bars(
-            style.plain_axes(axes),
-            recommended.items[number, :n_items],
-            recommended.probabilities[number, :n_items],
-        )
-        title = style.shortened(groups[number], most=_MOST_LETTERS)
+    return _bars_of(
+        recommended.groups, recommended.items, recommended.probabilities, "probability", ax
+    )
+
+
+def similar_bars(similar: Similar, *, ax: Axes | None = None) -> style.Drawn:
+    """Cosines of what is most similar to each item or group, of six at most.
+
+    Raises ExfamError where nothing is similar.
+
+    >>> from exfam.efa.similar import Similar
+    >>> labels = np.array([["milk", "tea"]])
+    >>> similar = Similar("item", np.array(["cocoa"]), labels, np.array([[0.6, 0.1]]), "vectors")
+    >>> similar_bars(similar).axes[0].get_xlabel()
+    'cosine of vectors'
+    """
+    some = np.flatnonzero(~np.isnan(similar.similarity).all(1))
+    if not len(some):
+        raise ExfamError("`similar` must hold at least one cosine to draw, got none.")
+    number = similar.similarity[some]
+    return _bars_of(similar.of[some], similar.labels[some], number, f"cosine of {similar.by}", ax)
+
+
+def _bars_of(
+    titles: np.ndarray, names: np.ndarray, values: np.ndarray, label: str, ax: Axes | None
+) -> style.Drawn:
+    """A panel of bars for each of the first titles; none where a value is NaN."""
+    titles, n = titles[:_MOST_GROUPS], min(names.shape[1], _MOST_BARS)
+    figure = style.make_figure(width=6.4, height=len(titles) * (0.7 + 0.28 * n) + 0.3, ax=ax)
+    panels = figure.subplots(len(titles), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, title, own, value in zip(panels, titles, names[:, :n], values[:, :n], strict=False):
+        there = ~np.isnan(value)
+        _bars(style.plain_axes(axes), own[there], value[there])
+        title = style.shortened(title, most=_MOST_LETTERS)
         axes.set_title(title, loc="left", fontsize=10, color=style.INK, parse_math=False)
-    largest = float(recommended.probabilities[: len(groups)].max())
-    panels[-1].set(xlabel="probability", xlim=(0.0, 1.2 * max(largest, 1e-6)))
+    shown = values[: len(titles), :n]
+    low, high = min(0.0, float(np.nanmin(shown))), max(float(np.nanmax(shown)), 1e-6)
+    panels[-1].set(xlabel=label, xlim=(1.1 * low, 1.2 * high))
     return style.drawn(figure, ax)
 
 
