@@ -1,6 +1,7 @@
 """CPU seconds, peak memory and scores of whole default fits, of one version beside another.
 
     python benchmarks/fits.py [--before PATH] [--times N] [--only NAME ...] [--out FILE]
+    python benchmarks/fits.py --devices cpu cuda [--out FILE]
 
 Movies of MovieLens 100K and baskets of Instacart (a slice), October temperatures, cars and incomes
 (30,000 rows): estimators as they are by default, of seed 0. Each fit is a process of its own on one
@@ -10,6 +11,9 @@ for an optimizer counts: a fit has to wait for it. Scores are what `score` retur
 were not fitted: the data sets' validation part, where there is one, and test part. `--before` names
 the sources of another version (a folder with `src` and `studies/src`); the last line is the
 geometric mean of the ratios.
+
+With `--devices`, models are fitted on each of them, with as many threads as there are processors,
+and seconds are those of a clock; histories and ratings of MovieLens 100K are fitted too.
 """
 
 import argparse
@@ -25,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -88,6 +93,27 @@ def incomes() -> Task:
     return MaskedTableClassifier(progress=False), fitted, parts
 
 
+def histories() -> Task:
+    from benchmarks.arena.kinds.sequences import KIND
+
+    from exfam import EFA
+
+    data = KIND.sources["movielens_100k"].read()
+    parts = {"validation": (data.validation,), "test": (data.test,)}
+    model = EFA(direction="causal", support="hard", progress=False)
+    return model, (data.train,), parts
+
+
+def ratings() -> Task:
+    from benchmarks.arena.kinds.ratings import KIND
+
+    from exfam import EFA
+
+    data = KIND.sources["movielens_ratings"].read()
+    parts = {"validation": (data.validation,), "test": (data.test,)}
+    return EFA(parts="values", progress=False), (data.train,), parts
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "MovieLens 100K, items": movielens,
     f"Instacart, {N_BASKETS:,} baskets": instacart,
@@ -95,26 +121,33 @@ TASKS: dict[str, Callable[[], Task]] = {
     "auto-mpg": cars,
     f"Adult, {N_INCOMES:,} rows": incomes,
 }
+BY_DEVICE = TASKS | {"MovieLens 100K, histories": histories, "MovieLens 100K, ratings": ratings}
 
 
-def measure(name: str) -> dict[str, float]:
+def measure(name: str, *, device: str) -> dict[str, float]:
     """The figures of one fit, in this process."""
-    model, fitted, parts = TASKS[name]()
+    model, fitted, parts = BY_DEVICE[name]()
+    model.set_params(device=device)
     for library in LIBRARIES:
         importlib.import_module(library)
-    start = time.process_time()
+    if device != "cpu":
+        # The first use of a device takes seconds, which no second fit waits for.
+        torch.ones(1, device=device).item()
+    cpu, start = time.process_time(), time.perf_counter()
     model.fit(*fitted)
-    seconds = time.process_time() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     scores = {part: float(model.score(*rows)) for part, rows in parts.items()}
-    return {"cpu": seconds, "peak_gb": peak, **scores}
+    return {"cpu": cpu, "seconds": seconds, "peak_gb": peak, **scores}
 
 
-def measured_apart(name: str, version: Path) -> dict[str, float]:
+def measured_apart(name: str, version: Path, *, device: str = "") -> dict[str, float]:
+    """The figures of one fit in a process of its own: on one thread, or on a device."""
     folders = [version / "src", version / "studies" / "src", ROOT]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    environment |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--fit", name]
+    if not device:
+        environment |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--fit", name, "--devices", device or "cpu"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -141,6 +174,31 @@ def mean_ratio(rows: list[dict[str, Any]]) -> float | None:
     return float(np.exp(np.mean(np.log(cpu["before"]) - np.log(cpu["this"]))))
 
 
+def show_devices(rows: list[dict[str, Any]]) -> None:
+    shown = Table(title="whole default fits, seconds of a clock")
+    for name in ("fit", "device", "seconds", "CPU s", "validation", "test"):
+        shown.add_column(name, justify="left" if name in ("fit", "device") else "right")
+    for row in rows:
+        scores = (f"{row[part]:.5f}" if part in row else "" for part in ("validation", "test"))
+        figures = (f"{row['seconds']:.1f}", f"{row['cpu']:.1f}")
+        shown.add_row(row["fit"], row["device"], *figures, *scores)
+    console.print(shown)
+
+
+def by_device(names: list[str], devices: list[str], out: str | None) -> None:
+    rows = []
+    for name in names:
+        for device in devices:
+            figures = measured_apart(name, ROOT, device=device)
+            rows.append({"fit": name, "device": device, **figures})
+            if out:
+                from kept import write_kept
+
+                gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+                write_kept(out, rows, what="seconds of a fit, one fresh process each", gpu=gpu)
+    show_devices(rows)
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     shown = Table(title="whole default fits, CPU seconds of one thread")
     for name in ("fit", "version", "CPU s", "peak GB", "validation", "test"):
@@ -158,12 +216,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path)
     parser.add_argument("--times", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=TASKS)
+    parser.add_argument("--only", nargs="+", choices=BY_DEVICE)
+    parser.add_argument("--devices", nargs="+", default=[])
     parser.add_argument("--out")
-    parser.add_argument("--fit", choices=TASKS, help=argparse.SUPPRESS)
+    parser.add_argument("--fit", choices=BY_DEVICE, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit:
-        print(json.dumps(measure(arguments.fit)))
+        print(json.dumps(measure(arguments.fit, device=arguments.devices[0])))
+        return
+    if arguments.devices:
+        by_device(arguments.only or list(BY_DEVICE), arguments.devices, arguments.out)
         return
     versions = {} if arguments.before is None else {"before": arguments.before}
     versions |= {"this": ROOT}

@@ -43,6 +43,8 @@ class LSTMNetwork(nn.Module):
         super().__init__()
         self.words, self.lstm, self.output, self.dropout = words, lstm, output, Dropout(p)
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
+        # Not submodules: their parameters are those of `lstm`.
+        self._layers: list[nn.LSTM] = []
 
     def initial_state(self, n_texts: int) -> LSTMState:
         """The state before the first token: zeros."""
@@ -54,23 +56,23 @@ class LSTMNetwork(nn.Module):
     ) -> tuple[Float[Tensor, "length batch dim"], LSTMState]:
         """The top layer's states after each token, and the state to go on from."""
         vectors = self.dropout(rows_of(self.words.table.weight, tokens))
-        if not self.training or not self.dropout.p or self.lstm.num_layers == 1:
-            states, after = self.lstm(vectors, state)
-        else:
+        drops = self.training and self.dropout.p > 0
+        if self.lstm.num_layers > 1 and (drops or self._layers):
             states, after = self._layer_by_layer(vectors, state)
+        else:
+            states, after = self.lstm(vectors, state)
         return self.dropout(states), after
 
     def _layer_by_layer(
         self, states: Float[Tensor, "length batch dim"], state: LSTMState
     ) -> tuple[Float[Tensor, "length batch dim"], LSTMState]:
         """What `nn.LSTM` computes, whose own dropout takes no generator."""
+        self._layers = self._layers or [one_layer(self.lstm, n) for n in range(len(state[0]))]
         after = []
-        for number, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
+        for number, (layer, *own) in enumerate(zip(self._layers, *state, strict=True)):
             given = self.dropout(states) if number else states
-            # One layer with biases, in training and one direction, time first.
-            options = (True, 1, 0.0, True, False, False)
-            before = [part[None] for part in own]
-            states, *last = torch.lstm(given, before, list[Tensor](weights), *options)
+            before = own[0][None], own[1][None]
+            states, last = layer(given, before)
             after.append(last)
         hidden, cell = (torch.cat(parts) for parts in zip(*after, strict=True))
         return states, (hidden, cell)
@@ -86,6 +88,17 @@ class LSTMNetwork(nn.Module):
         states, after = self(tokens, state)
         nats = log_prob_of(ItemChoice(self.linear(states)), targets.flatten())
         return nats.view(targets.shape), after
+
+
+def one_layer(lstm: nn.LSTM, number: int) -> nn.LSTM:
+    """One layer of an LSTM, with the same parameters, which lie side by side on a GPU."""
+    layer = nn.LSTM(
+        lstm.hidden_size if number else lstm.input_size, lstm.hidden_size, device="meta"
+    )
+    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        setattr(layer, f"{name}_l0", lstm.get_parameter(f"{name}_l{number}"))
+    layer.flatten_parameters()
+    return layer
 
 
 def build_lstm_lm(
