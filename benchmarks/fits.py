@@ -143,8 +143,11 @@ def measure(name: str, *, device: str) -> dict[str, float]:
 
 def measured_apart(name: str, version: Path, *, device: str = "") -> dict[str, float]:
     """The figures of one fit in a process of its own: on one thread, or on a device."""
-    folders = [version / "src", version / "studies" / "src", ROOT]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    folders = [version / "src", version / "studies" / "src", ROOT, os.getenv("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, folders)).rstrip(os.pathsep),
+    }
     if not device:
         environment |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--fit", name, "--devices", device or "cpu"]
