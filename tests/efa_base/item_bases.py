@@ -5,6 +5,7 @@ import torch
 
 from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.histories import N_FILTERS
+from exfam.efa.base.neighbors import NeighborItems, backwards
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.sets import held_items
 from exfam.efa.base.transitions import TransitionItems
@@ -15,7 +16,8 @@ from model_cases import make_groups
 N_ITEMS = 9
 NUMBERS = ((0.6, 0.3, 0.8, 0.3, 0.05, -1.0), (0.1, -0.2, 0.2, 0.1, -0.02, 0.3))
 PENALTY = np.linspace(1.0, 3.0, N_ITEMS)
-KINDS = ("ridge", "ridge of some", "transitions")
+KINDS = ("ridge", "ridge of some", "transitions", "neighbors")
+WEIGHTS = (0.6, 0.7, 0.5, -0.4)
 
 
 def rich_groups(*, repeats=True, ranges=False, seed=1):
@@ -41,6 +43,11 @@ def fit(kind, groups):
         base.mixture.copy_(torch.linspace(0.0, 1.4, 1 + N_FILTERS).softmax(0))
         base.exponents.copy_(torch.tensor([-0.3, 1.4]))
         base.repeats.copy_(torch.tensor([-0.4, 0.3]))
+        return base.eval()
+    if kind == "neighbors":
+        before, after = (fit("transitions", own) for own in (groups, backwards(groups)))
+        base = NeighborItems(fit("ridge of some", groups), before, after)
+        base.weights.copy_(torch.tensor(WEIGHTS))
         return base.eval()
     held = held_items(groups, N_ITEMS)
     base = ridge_items(held, PENALTY, most=N_ITEMS)

@@ -112,7 +112,7 @@ def test_sampled_items_of_a_large_catalog(direction, few_targets):
 @every_direction
 def test_steps_sum_over_some_items_of_more_than_2000(direction, few_targets):
     groups = pairs_of(2_002, n_groups=60)
-    columns = {"group": None, "item": None, "order": None}
+    columns = {"group": None, "item": None, "order": None, "encoding": "none"}
     model = fit(groups, direction=direction, max_epochs=1, **columns)
     n_sampled = N_SAMPLED_ITEMS if direction == "causal" else N_SAMPLED_OF_SETS
     assert model.resolved_["n_sampled_items"] == model.members_[0].sampler.n == n_sampled

@@ -12,6 +12,7 @@ from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from estimator_cases import random_weights, ratings
 from exfam import EFA, ExfamError, LatentFactor, UnknownItemError
 from exfam.efa.base.histories import RECENT
+from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.ridge_link import LinkInputs, ridge_link
 from exfam.efa.networks.based import present_elements
 from exfam.likelihoods.two_part import DIRECTIONS
@@ -38,6 +39,8 @@ def candidates(n, *, seed=0):
 
 def linked(base, score, item, times, context):
     """The outputs of scores, by the equations of the bases."""
+    if isinstance(base, NeighborItems):  # whose scores are outputs
+        return score
     popularity = ((base.count + 0.5) / (base.count + 0.5).sum())[item]
     if base.direction == "causal":
         chance = torch.maximum(score, 1e-6 * popularity)
@@ -68,6 +71,19 @@ def test_they_add_up_to_what_the_base_says(kind, ranges, repeats):
     other = torch.arange(known.shape[1])
     seen = other < position if base.direction == "causal" else other != position
     torch.testing.assert_close(~added.isnan(), known & seen)
+
+
+def test_what_raises_a_probability_raises_its_output():
+    groups = rich_groups()
+    base, batch = fit("neighbors", groups), batch_of(groups)
+    where = present_elements(batch)
+    base.weights.copy_(torch.tensor([0.0, 1.0, 0.0, 0.0]))
+    base.before.repeats.zero_()
+    item = candidates(len(where[0]))
+    _, added = base.contributions(batch, where, item)
+    _, chance = base.before.contributions(batch, where, item)
+    clear = chance.nan_to_num().abs() > 1e-6
+    assert clear.any() and bool((added[clear].sign() == chance[clear].sign()).all())
 
 
 @pytest.mark.parametrize("kind", ["ridge", "ridge of some"])
@@ -147,9 +163,7 @@ def test_what_is_recommended_is_explained_item_by_item(direction):
     np.testing.assert_array_equal(because.items, best.items[:, 0])
     np.testing.assert_array_equal(because.groups, best.groups)
     table = because.to_dict()
-    assert list(table) == ["group", "item", "context"] + ["lag"] * (direction == "causal") + [
-        "contribution"
-    ]
+    assert list(table) == ["group", "item", "context", "lag", "contribution"]
     sums = np.bincount(because.candidate, weights=table["contribution"])
     np.testing.assert_allclose(sums, because.score, rtol=1e-5)
     for number, name in enumerate(because.groups):
@@ -158,9 +172,8 @@ def test_what_is_recommended_is_explained_item_by_item(direction):
         assert sorted(context) == sorted(own["movie"]) and nothing == "(nothing)"
         sizes = np.abs(table["contribution"][entries][:-1])
         assert (np.diff(sizes) <= 0).all()
-        if direction == "causal":
-            by_lag = own.sort_values("day")["movie"].tolist()[::-1]
-            assert context == [by_lag[lag - 1] for lag in table["lag"][entries][:-1]]
+        by_lag = own.sort_values("day")["movie"].tolist()[::-1]
+        assert context == [by_lag[lag - 1] for lag in table["lag"][entries][:-1]]
     second = model.explain_item(FRAME, best.items[:, 1])
     np.testing.assert_array_equal(second.items, best.items[:, 1])
     one = model.explain_item(FRAME, "a")

@@ -32,7 +32,8 @@ def test_without_a_base_defaults_are_those_of_the_paper():
     kinds = {
         "sequences": {"direction": "causal"},
         "otherwise": {"direction": "causal", "base": "none"},
-        "sets": {},
+        "both_sides": {},
+        "sets": {"order": None},
     }
     assert resolved(EFA(direction="causal"), kind="sequences") != OF_THE_PAPER
     for kind, parameters in [*kinds.items(), ("otherwise", {"value": "stars"})]:
@@ -59,6 +60,7 @@ def test_what_is_given_is_taken(name, kind):
     ("kind", "sizes"),
     [
         ("sequences", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
+        ("both_sides", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
         ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 14}),
         ("values", {100: 30, 20_000: 15, 80_000: 3, 10**8: 3}),
         ("otherwise", {100: 60, 10**8: 60}),
@@ -132,7 +134,7 @@ def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():
 def test_a_saved_model_keeps_what_none_meant(tmp_path, monkeypatch):
     model = EFA(**COLUMNS, direction="causal").fit(FRAME)
     model.save(tmp_path / "model")
-    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1, 1, 1))
+    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1, 1, 1, 1))
     loaded = exfam.load(tmp_path / "model")
     assert loaded.resolved_ == model.resolved_ and loaded.embed_dim is None
     np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))

@@ -13,6 +13,7 @@ from exfam.catalog.normalizer import log_prob_of
 from exfam.checks import ExfamError
 from exfam.columns.label_index import index_of
 from exfam.columns.results import PlottedResult
+from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.sets import Where
 from exfam.efa.blanks import append_blank
 from exfam.efa.networks.based import BasedItems
@@ -37,7 +38,8 @@ class Contributions(PlottedResult):
     estimates a probability: that the group holds the item (ridge regression), or that the item
     comes next (transitions, mixed). `base` is a function of it and of the item's popularity, the
     same for all candidates, and `classes`: what it has by the latent classes of groups, 0 without
-    any (see `exfam.efa.base.classes`); `correction` is what attention adds, weighed by validation.
+    any (see `exfam.efa.base.classes`); of sequences seen on both sides the score is what goes into
+    it, in nats. `correction` is what attention adds, weighed by validation.
 
     They make the probability `corrected`: exp(eta), divided by the sum over all items. Validation
     may have mixed in a `share` of `alone`, the probability by the base as if nothing corrected it,
@@ -45,8 +47,8 @@ class Contributions(PlottedResult):
     are those of the first member of an ensemble, but for `probability`, that of all members.
 
     Entries add up to the score: of candidate number `candidate`, how much the `context` item adds,
-    `lag` elements before (None in sets), the largest first. The last one, "(nothing)", is the score
-    without context: 0, or the item's popularity.
+    `lag` elements before, or after where below 0 (None in sets), the largest first. The last one,
+    "(nothing)", is the score without context: 0, or what the item's popularity makes it.
     """
 
     groups: np.ndarray
@@ -136,6 +138,7 @@ def contributions(
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     index = index_of(vocabulary, "item")
+    is_sequence = first.direction == "causal" or isinstance(part.base, NeighborItems)
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
     score, base, classes, correction, corrected, alone, probability = (
         number[order] for number in numbers
@@ -154,7 +157,7 @@ def contributions(
         candidate=np.searchsorted(element[order], entry[sizes]),
         context=index.names_of(context[sizes], unknown=NOTHING),
         contribution=added[sizes],
-        lag=lag[sizes] if first.direction == "causal" else None,
+        lag=lag[sizes] if is_sequence else None,
     )
 
 

@@ -137,6 +137,7 @@ def _fit_fold(
             seed=seed,
             weight=plan.weight,
             search=search,
+            ordered=estimator.encoding_ != "none",
         )
         some = None
         if plan.validation is not None and plan.holds_out:

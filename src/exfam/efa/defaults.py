@@ -1,7 +1,8 @@
 """Defaults of `EFA` that depend on the data: sets or sequences with a base of items, or neither.
 
 Such a parameter is None unless it is given. Attention over the items of a sequence corrects the
-transitions of its base as a transformer with tied vectors; the others are the model of the paper.
+transitions of its base as a transformer with tied vectors, where earlier items alone are seen; the
+others are the model of the paper.
 """
 
 import math
@@ -13,27 +14,30 @@ from exfam.estimator.rules import python_number
 
 
 class ByKind(NamedTuple):
-    """What None means: for sets and sequences of items, and for values, with a base; otherwise."""
+    """What None means, with a base: for sets of items, for sequences of which earlier items are
+    seen, or those on both sides, and for values; and otherwise.
+    """
 
     otherwise: Any
     sets: Any
     sequences: Any
     values: Any
+    both_sides: Any
 
 
 DEFAULTS = {
-    "embed_dim": ByKind(32, 64, 64, 32),
-    "n_layers": ByKind(2, 1, 2, 2),
-    "head_dim": ByKind(16, 16, 32, 16),
-    "feed_forward_dim": ByKind(0, 0, 128, 0),
-    "context_hidden_dim": ByKind(0, 128, 0, 0),
-    "tie": ByKind("none", "none", "same", "none"),
-    "learning_rate": ByKind(0.005, 0.005, 0.003, 0.003),
-    "weight_decay": ByKind(0.1, 0.1, 1.0, 0.1),
-    "max_epochs": ByKind(60, 60, 60, 60),
-    "batch_tokens": ByKind(None, 1_024, 1_024, 3_000),
-    "n_sampled_items": ByKind(0, 0, 0, 0),
-    "ensemble": ByKind(1, 1, 1, 1),
+    "embed_dim": ByKind(32, 64, 64, 32, 32),
+    "n_layers": ByKind(2, 1, 2, 2, 2),
+    "head_dim": ByKind(16, 16, 32, 16, 16),
+    "feed_forward_dim": ByKind(0, 0, 128, 0, 0),
+    "context_hidden_dim": ByKind(0, 128, 0, 0, 0),
+    "tie": ByKind("none", "none", "same", "none", "none"),
+    "learning_rate": ByKind(0.005, 0.005, 0.003, 0.003, 0.005),
+    "weight_decay": ByKind(0.1, 0.1, 1.0, 0.1, 0.1),
+    "max_epochs": ByKind(60, 60, 60, 60, 60),
+    "batch_tokens": ByKind(None, 1_024, 1_024, 3_000, 1_024),
+    "n_sampled_items": ByKind(0, 0, 0, 0, 0),
+    "ensemble": ByKind(1, 1, 1, 1, 1),
 }
 
 # With a base, about as many elements are gone through in a fit, in at least as many epochs: then
@@ -58,10 +62,12 @@ RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 def by_kind(name: str) -> str:
     """What None means, for the line that documents the parameter."""
-    otherwise, sets, sequences, values = DEFAULTS[name]
-    kinds = "sequences" if sets == otherwise else "sets" if sequences == otherwise else "groups"
+    otherwise, sets, sequences, values, both_sides = DEFAULTS[name]
+    kinds = "causal sequences" if sets == otherwise else "sets"
+    if sequences == sets:
+        kinds = "sets and causal sequences" if both_sides == otherwise else "groups"
     of_values = "" if values == otherwise else f" and {values!r} for values with one"
-    default = sets if kinds == "sets" else sequences
+    default = sequences if sets == otherwise else sets
     return f"None is {otherwise!r}, or {default!r} for {kinds} of items with a base{of_values}"
 
 

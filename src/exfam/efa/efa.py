@@ -89,14 +89,15 @@ class EFA(
     embed_dim: int | None = parameter(
         OrNone(Whole()),
         "length of item, value and attribute vectors; "
-        "None is 32, or 64 for groups of items with a base, 32 of more than 2,000 in sets",
+        "None is 32, or 64 for sets and causal sequences of items with a base, "
+        "32 of more than 2,000 in sets",
         default=None,
     )
     n_heads: int = parameter(Whole(), "attention heads", default=2)
     head_dim: int | None = parameter(
         OrNone(Whole()),
         "length of each head's queries and keys; "
-        "None is 16, or 32 for sequences of items with a base",
+        "None is 16, or 32 for causal sequences of items with a base",
         default=None,
     )
     n_layers: int | None = parameter(
@@ -107,7 +108,7 @@ class EFA(
     feed_forward_dim: int | None = parameter(
         OrNone(Whole(least=0)),
         "hidden units after each attention layer, 0 for none; "
-        "None is 0, or 128 for sequences of items with a base",
+        "None is 0, or 128 for causal sequences of items with a base",
         default=None,
     )
     connection: str = parameter(
@@ -154,7 +155,8 @@ class EFA(
         OrNone(Choice(TIES)),
         '"none", "same": center vectors are context vectors, or "reflection": they are these, '
         "reflected; "
-        "None is 'none', or 'same' for sequences of items with a base whose vectors are summed",
+        "None is 'none', or 'same' for causal sequences of items with a base "
+        "whose vectors are summed",
         default=None,
     )
     join: str = parameter(
@@ -206,15 +208,15 @@ class EFA(
     )
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
-        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base "
-        "and 0.003 for values with one; "
+        "largest step size of AdamW; None is 0.005, or 0.003 for causal sequences of items with a "
+        "base and 0.003 for values with one; "
         "0.01 for at least 75,000 elements of at most 2,000 items in sets",
         default=None,
     )
     weight_decay: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive(zero=True)),
-        "decoupled weight decay; None is 0.1, or 1.0 for sequences of items with a base; for at "
-        "least 75,000 elements in sets 1,200 sqrt(items) / elements",
+        "decoupled weight decay; None is 0.1, or 1.0 for causal sequences of items with a base; "
+        "for at least 75,000 elements in sets 1,200 sqrt(items) / elements",
         default=None,
     )
     n_sampled_items: int | None = parameter(  # type: ignore[assignment]
@@ -261,7 +263,8 @@ class EFA(
         has_base = self.base != "none" and (plan.items or has_value_base(plan))
         kind = "otherwise"
         if has_base and not plan.values:
-            kind = "sequences" if self.direction == "causal" else "sets"
+            unordered = "both_sides" if self._has_positions else "sets"
+            kind = "sequences" if self.direction == "causal" else unordered
         elif has_base and has_value_base(plan) and not plan.items:
             kind = "values"
         self.resolved_ = resolved(self, kind=kind, size=plan.size)

@@ -7,14 +7,16 @@ import torch
 from jaxtyping import Float
 
 from exfam.efa.base.classes import ItemClasses
+from exfam.efa.base.fit_neighbors import fit_neighbor_items
 from exfam.efa.base.fit_ridge import RidgeSearch, add_groups, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.like_items import LikeItems
+from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import CONTEXT, TARGET, Groups
 
-ItemBases = RidgeItems | TransitionItems | LikeItems
+ItemBases = RidgeItems | TransitionItems | NeighborItems | LikeItems
 
 
 def fit_item_base(
@@ -26,11 +28,13 @@ def fit_item_base(
     seed: int,
     weight: Float[np.ndarray, "elements"] | None = None,
     search: RidgeSearch | None = None,
+    ordered: bool = False,
 ) -> ItemBases:
-    """Ridge scores where all others are seen, transitions where earlier ones are.
+    """Ridge scores where all others are seen, transitions where earlier ones are; or all of them.
 
     An element of weight 0 is context only; all others count alike, whatever their weight.
-    `search`: of ridge scores, taken further: see `fit_ridge_items`.
+    `search`: of ridge scores, taken further: see `fit_ridge_items`; `ordered`: whether the order of
+    elements says something where all others are seen.
     """
     if weight is not None:
         role = TARGET if groups.role is None else groups.role
@@ -38,7 +42,8 @@ def fit_item_base(
     options: dict[str, Any] = {"support": support, "seed": seed}
     if direction == "causal":
         return fit_transition_items(groups, n_items, **options)
-    return fit_ridge_items(groups, n_items, **options, search=search)
+    ridge = fit_ridge_items(groups, n_items, **options, search=search)
+    return fit_neighbor_items(ridge, groups, **options) if ordered else ridge
 
 
 def add_to_base(base: ItemBases, groups: Groups, *, support: str, seed: int) -> None:
@@ -53,6 +58,9 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     """What an empty base of the same shape is built by, as plain numbers."""
     if isinstance(base, LikeItems):
         return {"n_new": len(base.share), **base_shape(base.old)}
+    if isinstance(base, NeighborItems):
+        parts: Any = {"ridge": base.ridge, "before": base.before, "after": base.after}
+        return {name: base_shape(part) for name, part in parts.items()}
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
     shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
@@ -62,11 +70,16 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
     """A base whose numbers are to be loaded."""
+    base: Any
+    n_new = int(shape.get("n_new", 0))
+    if "before" in shape:
+        parts: Any = {name: empty_base(shape[name]) for name in ("ridge", "before", "after")}
+        base = NeighborItems(**parts)
+        return LikeItems(base, torch.zeros(n_new, base.n_items)) if n_new else base
     n_items, count = int(shape["n_items"]), torch.zeros(int(shape["n_items"]))
     if "pairs" in shape:
         base = TransitionItems(n_items)
         base.allocate(shape["pairs"], shape["contexts"])
-        n_new = int(shape.get("n_new", 0))
         return LikeItems(base, torch.zeros(n_new, n_items)) if n_new else base
     n_covered = int(shape["n_covered"])
     ridge = RidgeItems(

@@ -1,7 +1,8 @@
 """Fits the transition base: counts, and the mixture of what they say by search."""
 
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS
 from exfam.efa.base.histories import BACK_OFFS, N_FILTERS, N_OF_CONTEXTS, repeat_inputs
+from exfam.efa.base.sets import Where
 from exfam.efa.base.transitions import TransitionItems
-from exfam.groups import Groups
+from exfam.groups import Batch, Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
 from exfam.training.lbfgs import find_minimum
@@ -107,32 +109,16 @@ def _mixture_inputs(
     Repeats are 0 where the support is what weighs them.
     """
     most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * len(chosen))))
-    column = torch.full((base.n_items,), -1)
-    column[chosen] = torch.arange(len(chosen))
-    length = groups.stop - groups.start
-    order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(length))
-    at_most = np.minimum(length, MOST_OF_A_GROUP)[order]
-    some = groups[np.sort(order[: int(np.searchsorted(np.cumsum(at_most), most)) + 1])]
     parts: list[tuple[Tensor, ...]] = []
     base.train()
-    for index in sequential_batches(some, max_tokens=4_000):
-        batch = some.pad(index)
-        assert batch.item is not None
-        own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
-        row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
-        kept = _some_of_each(row, most=MOST_OF_A_GROUP)
-        where = (row[kept], position[kept])
-        if not len(kept):
-            continue
+    for batch, where, own in some_targets(groups, chosen, base.n_items, most=most, seed=seed):
         mixed, popularity = base.filters(batch, where, chosen)
-        allowed = torch.ones(len(kept), len(chosen), dtype=torch.bool)
-        if support == "hard":
-            allowed = ~context_items(batch, "causal", base.n_items)[where][:, chosen]
+        allowed = allowed_items(batch, where, chosen, base, support=support)
         repeats = torch.zeros(2, *allowed.shape)
         if support == "none":
             repeats = repeat_inputs(batch, where, chosen, n_items=base.n_items)
         popularity = popularity.log()
-        parts.append((mixed, popularity, allowed, repeats, own[where]))
+        parts.append((mixed, popularity, allowed, repeats, own))
     base.eval()
     if not parts:
         return None
@@ -140,6 +126,39 @@ def _mixture_inputs(
     return _Inputs(
         *(torch.cat(part, axis) for part, axis in zip(zip(*parts, strict=True), axes, strict=True))
     )
+
+
+def some_targets(
+    groups: Groups, chosen: Int64[Tensor, "chosen"], n_items: int, *, most: int, seed: int
+) -> Iterator[tuple[Batch, Where, Int64[Tensor, "rows"]]]:
+    """Batches of random groups, some of their targets among the chosen items, and which these are.
+
+    Of about so many targets at most.
+    """
+    column = torch.full((n_items,), -1)
+    column[chosen] = torch.arange(len(chosen))
+    length = groups.stop - groups.start
+    order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(length))
+    at_most = np.minimum(length, MOST_OF_A_GROUP)[order]
+    some = groups[np.sort(order[: int(np.searchsorted(np.cumsum(at_most), most)) + 1])]
+    for index in sequential_batches(some, max_tokens=4_000):
+        batch = some.pad(index)
+        assert batch.item is not None
+        own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
+        row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
+        kept = _some_of_each(row, most=MOST_OF_A_GROUP)
+        where = (row[kept], position[kept])
+        if len(kept):
+            yield batch, where, own[where]
+
+
+def allowed_items(
+    batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"], base: Any, *, support: str
+) -> Bool[Tensor, "rows chosen"]:
+    """Which of the chosen items may be at the elements at `where`."""
+    if support != "hard":
+        return torch.ones(len(where[0]), len(chosen), dtype=torch.bool)
+    return ~context_items(batch, base.direction, base.n_items)[where][:, chosen]
 
 
 def _some_of_each(group: Tensor, *, most: int) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.sets import Where
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import Batch, Groups
@@ -14,13 +15,14 @@ from exfam.groups import Batch, Groups
 class LikeItems(nn.Module):
     """Outputs of old items by `old`, to which new ones are unknown, and means of them for these."""
 
-    direction = "causal"
     share: Tensor
 
-    def __init__(self, old: TransitionItems, share: Float[Tensor, "new old"]) -> None:
+    def __init__(
+        self, old: TransitionItems | NeighborItems, share: Float[Tensor, "new old"]
+    ) -> None:
         """`share`: of the old items in each new one; they sum to 1."""
         super().__init__()
-        self.old = old
+        self.old, self.direction = old, old.direction
         self.register_buffer("share", share)
 
     @property

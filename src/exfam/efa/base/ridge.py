@@ -168,6 +168,15 @@ class RidgeItems(nn.Module):
         lift = self.classes.lifts(batch, where).of_own(item)
         return lift * self.classes.weights(self._log_size(batch, where))[:, 0]
 
+    def log_popularity(
+        self, batch: Batch, where: Where, chosen: Codes
+    ) -> Float[Tensor, "rows_or_one chosen"]:
+        """Of the chosen items, at the elements at `where`."""
+        if not self.training:
+            return self._log_popularity(chosen)
+        batch, where = groups_of(batch, where)
+        return self._log_popularity_without(batch, chosen)[where[0]]
+
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
         batch, where = groups_of(batch, where)

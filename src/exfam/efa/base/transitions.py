@@ -49,6 +49,9 @@ from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
 from exfam.groups.arrange import group_of_elements
 
+# The least probability of an item: counts of one's own, subtracted, leave rounding errors.
+LEAST_OF_POPULARITY = 1e-6
+
 
 class TransitionItems(nn.Module):
     """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
@@ -171,8 +174,7 @@ class TransitionItems(nn.Module):
             due += of_popularity
         due[histories.is_empty] = 1.0
         mix = mix + torch.from_numpy(due).to(popularity)[:, None] * popularity
-        # Counts of one's own, subtracted, leave rounding errors.
-        mix = torch.maximum(mix, 1e-6 * popularity)
+        mix = torch.maximum(mix, LEAST_OF_POPULARITY * popularity)
         eta = self.exponents[0] * popularity.log() + self.exponents[1] * mix.log()
         if not self.repeats.any():
             return eta

@@ -1,0 +1,203 @@
+"""The base of items seen on both sides of a sequence: their set, what came before, and what after.
+
+    eta_i = w_set ridge_i + w_before before_i + w_after after_i + w_pop log pop_i
+
+with the outputs of ridge scores of all others, of transitions from the items before, and of
+transitions counted backwards from the items after. The four weights are fitted to targets whose
+group all three have left out.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.efa.base.ridge import RidgeItems
+from exfam.efa.base.ridge_link import LinkInputs, ridge_link
+from exfam.efa.base.sets import Where
+from exfam.efa.base.transitions import LEAST_OF_POPULARITY, TransitionItems
+from exfam.groups import Batch, Groups
+from exfam.groups.arrange import with_rows
+
+N_PARTS = 4
+
+
+class NeighborItems(nn.Module):
+    """Outputs of every item at every element of a sequence, given those on both sides.
+
+    In training mode the whole of an element's group is left out of all that was counted.
+    """
+
+    direction = "bidirectional"
+    weights: Tensor
+
+    def __init__(self, ridge: RidgeItems, before: TransitionItems, after: TransitionItems) -> None:
+        """`after`: of groups whose elements are read backwards."""
+        super().__init__()
+        self.ridge, self.before, self.after = ridge, before, after
+        self.register_buffer("weights", torch.tensor([1.0, 0.0, 0.0, 0.0]))
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return self.ridge.n_items
+
+    @property
+    def count(self) -> Float[Tensor, "items"]:
+        """How many groups had each item."""
+        return self.ridge.count
+
+    def outputs(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "rows chosen"]:
+        """Outputs of the chosen items at the elements at `where`."""
+        eta = self.ridge.log_popularity(batch, where, chosen) * self.weights[3]
+        for weight, (base, own, here) in zip(self.weights, self._parts(batch, where), strict=False):
+            eta = eta + weight * base.outputs(own, here, chosen)
+        return eta
+
+    def parts(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "parts rows chosen"]:
+        """What is weighed: outputs of the three parts, and log popularity."""
+        outputs = [base.outputs(own, here, chosen) for base, own, here in self._parts(batch, where)]
+        popularity = self.ridge.log_popularity(batch, where, chosen)
+        return torch.stack([*outputs, popularity.expand_as(outputs[0])])
+
+    def _parts(self, batch: Batch, where: Where) -> list[tuple[Any, Batch, Where]]:
+        return [
+            (self.ridge, batch, where),
+            (self.before, batch, where),
+            (self.after, *read_backwards(batch, where)),
+        ]
+
+    def contributions(
+        self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+    ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
+        """The output of one item a row without context, in nats, and what elements add to it.
+
+        But for what is by classes of groups.
+
+        What an element adds to a part's score becomes what it adds to the part's output, see
+        `_in_nats`; that an item was there before is added by these earlier elements. In evaluation
+        mode. NaN for what no part sees.
+        """
+        turned, there = read_backwards(batch, where)
+        parts = [
+            _ridge_nats(self.ridge, batch, where, item),
+            _transition_nats(self.before, batch, where, item),
+            _transition_nats(self.after, turned, there, item),
+        ]
+        without = self.ridge.log_popularity(batch, where, item)[0] * self.weights[3]
+        parts[2] = (parts[2][0], parts[2][1].gather(1, _opposite(turned)[where[0]]))
+        for weight, (alone, _) in zip(self.weights, parts, strict=False):
+            without = without + weight * alone
+        added = torch.stack([own for _, own in parts])
+        unseen = added.isnan().all(0)
+        sums = torch.einsum("n,nrl->rl", self.weights[:3].double(), added.nan_to_num())
+        return without.float(), sums.masked_fill(unseen, torch.nan).float()
+
+    def lift(
+        self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+    ) -> Float[Tensor, "rows"]:
+        """What the classes of groups add to the output of one item a row."""
+        return self.weights[0] * self.ridge.lift(batch, where, item)
+
+    def add(self, groups: Groups) -> None:
+        """Take in further groups; weights and what the parts were fitted to stay."""
+        self.ridge.add(groups)
+        self.before.add(groups)
+        self.after.add(backwards(groups))
+
+
+def _in_nats(
+    function: Callable[[Tensor], Tensor],
+    start: Float[Tensor, "rows"],
+    added: Float[Tensor, "rows length"],
+) -> Float[Tensor, "rows length"]:
+    """What elements that add to a score add to a function of it; NaN stays.
+
+    All that raise it have the mean of what they change first and last, before and after all that
+    lower it; each has its share of the score of its side. So sums are exact.
+    """
+    raised, lowered = added.nan_to_num().clamp_min(0), added.nan_to_num().clamp_max(0)
+    up, down = raised.sum(1), lowered.sum(1)
+    none, first, last, both = (
+        function(start + step) for step in (torch.zeros_like(up), up, down, up + down)
+    )
+    of_up, of_down = (first - none + both - last) / 2, (last - none + both - first) / 2
+    shares = raised * (of_up / up.where(up > 0, 1.0))[:, None]
+    shares = shares + lowered * (of_down / down.where(down < 0, 1.0))[:, None]
+    return shares.where(~added.isnan(), torch.nan)
+
+
+def _ridge_nats(
+    ridge: RidgeItems, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
+    """Outputs without a score, and what elements add to them."""
+    start, added = ridge.contributions(batch, where, item)
+    distinct, column = item.unique(return_inverse=True)
+    inputs = ridge.link_inputs(batch, where, distinct)
+    popularity = inputs.log_popularity.expand(len(item), -1).gather(1, column[:, None])
+
+    def output(score: Tensor) -> Tensor:
+        own = LinkInputs(score.float()[:, None], popularity, inputs.log_size)
+        return ridge_link(own, ridge.numbers)[:, 0].double()
+
+    return output(start), _in_nats(output, start.double(), added.double())
+
+
+def _transition_nats(
+    base: TransitionItems, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
+    """Outputs without context, and what earlier elements add to them."""
+    assert batch.item is not None
+    start, added = (part.double() for part in base.contributions(batch, where, item))
+    smooth = base.count.double() + 0.5
+    log_popularity = (smooth[item] / smooth.sum()).log()
+
+    def output(mix: Tensor) -> Tensor:
+        mix = torch.maximum(mix, LEAST_OF_POPULARITY * log_popularity.exp())
+        return base.exponents[0] * log_popularity + base.exponents[1] * mix.log()
+
+    added = _in_nats(output, start, added)
+    if not base.repeats.any():
+        return output(start), added
+    position = torch.arange(batch.present.shape[1], device=item.device)
+    same = batch.present[where[0]] & (batch.item[where[0]] == item[:, None])
+    same &= position < where[1][:, None]
+    times = same.sum(1).double()
+    more = base.repeats[0] * (times > 0) + base.repeats[1] * times.log1p()
+    shares = same * (more / times.clamp_min(1))[:, None]
+    return output(start), torch.where(same, added.nan_to_num() + shares, added)
+
+
+def read_backwards(batch: Batch, where: Where) -> tuple[Batch, Where]:
+    """A batch with the elements of each group in opposite order, and where some are then."""
+    opposite = _opposite(batch)
+    columns = ("item", "target", "element", "steps_back")
+    turned = {name: getattr(batch, name).gather(1, opposite) for name in columns}
+    return replace(batch, **turned), (where[0], opposite[where])
+
+
+def _opposite(batch: Batch) -> Int64[Tensor, "batch length"]:
+    """The position that each has in the opposite order; padding stays."""
+    size = batch.present.sum(1, keepdim=True)
+    position = torch.arange(batch.present.shape[1], device=size.device).expand_as(batch.present)
+    return torch.where(position < size, size - 1 - position, position)
+
+
+def backwards(groups: Groups) -> Groups:
+    """Groups with their elements in opposite order, without context ranges."""
+    length = groups.stop - groups.start
+    stop = np.cumsum(length)
+    rows = groups.elements()
+    group = np.repeat(np.arange(len(groups)), length)
+    opposite = rows[(stop + stop - length - 1)[group] - np.arange(len(rows))]
+    bounds: dict[str, Any] = {"start": stop - length, "stop": stop}
+    no_more = dict.fromkeys(("context_start", "context_stop", "tied"))
+    return with_rows(groups, opposite, **bounds, **no_more)
