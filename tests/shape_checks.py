@@ -23,8 +23,6 @@ from torch import Tensor
 
 from house.sources import blocks
 
-# Of a function that was called so often, one call of so many is looked at.
-_OFTEN, _ONE_OF = 1000, 8
 _typed = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 _state = {"on": True}
 
@@ -48,7 +46,7 @@ def checked(function):
 def _checked_with_shapes(function):
     results: list = []
     passed: dict[Hashable, set[Hashable]] = {}  # outlines of results by those of arguments
-    typed, n_calls = None, 0
+    typed = None
 
     @functools.wraps(function)
     def result_of(*args, **kwargs):
@@ -56,9 +54,8 @@ def _checked_with_shapes(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        nonlocal typed, n_calls
-        n_calls += 1
-        if not _state["on"] or (n_calls > _OFTEN and n_calls % _ONE_OF):
+        nonlocal typed
+        if not _state["on"]:
             return function(*args, **kwargs)
         given: Hashable = _outlines(args)
         if kwargs:
