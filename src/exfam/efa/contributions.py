@@ -205,7 +205,9 @@ def _probabilities(
 ) -> list[np.ndarray]:
     """By the first member with its correction, by its base alone, and by the whole model."""
     components, shares = item_components(members)
-    if len(components) == len(members):
+    part: Any = members[0].item_part
+    is_base = len(members) == 1 and part.is_alone and float(part.scale) == 1.0
+    if len(components) == len(members) and not is_base:
         components, shares = [*components, members[0].alone()], [*shares, 0.0]
     probability = torch.stack(
         [log_prob_of(model.choice(batch, where), item).double().exp() for model in components]
