@@ -12,18 +12,15 @@ from torch import Tensor
 from exfam.families.base import INTERIOR, Eta, Level, Numbers, PlainFamily, Values
 from exfam.families.latent import OfLatent
 from exfam.families.numeric import at_most_finite
+from exfam.families.positive import PositiveNumbers
 from exfam.families.real import Gaussian
 from exfam.families.student_t import StudentT
 
 
-class _OfLogarithms(PlainFamily):
+class _OfLogarithms(PositiveNumbers):
     """Positive numbers whose logarithms have the distribution `of_logs`, with its parameters."""
 
-    equivariance: ClassVar[str] = "scale"
-    has_log_link: ClassVar[bool] = True
-    support: ClassVar[str] = "a finite number > 0"
     hint: ClassVar[str] = "Use Gaussian() or StudentT() for numbers of either sign."
-    _inside: ClassVar[float] = 1.0
 
     @property
     @abstractmethod
@@ -33,9 +30,6 @@ class _OfLogarithms(PlainFamily):
     @property
     def n_dispersion(self) -> int:
         return self.of_logs.n_dispersion
-
-    def _in_support(self, value: Tensor) -> Tensor:
-        return (value > 0) & (value < torch.inf)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         log_value = value.log()

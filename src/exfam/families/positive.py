@@ -23,8 +23,21 @@ def _logs(eta: Tensor) -> tuple[Tensor, Tensor]:
     return log_size, log_shape
 
 
+class PositiveNumbers(base.PlainFamily):
+    """Families of numbers above 0 whose first parameter is the logarithm of a size."""
+
+    equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
+    support: ClassVar[str] = "a finite number > 0"
+    hint: ClassVar[str] = _SIGN_HINT
+    _inside: ClassVar[float] = 1.0
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return (value > 0) & (value < torch.inf)
+
+
 @dataclass(frozen=True)
-class Gamma(base.PlainFamily):
+class Gamma(PositiveNumbers):
     """Positive numbers with mean exp(eta0), shape a = exp(eta1) and variance mean^2 / a.
 
     log p = a log(a / mean) - lgamma(a) + (a - 1) log y - a y / mean. eta0 is bounded by 30 and
@@ -35,15 +48,7 @@ class Gamma(base.PlainFamily):
     """
 
     name: ClassVar[str] = "gamma"
-    equivariance: ClassVar[str] = "scale"
-    has_log_link: ClassVar[bool] = True
-    support: ClassVar[str] = "a finite number > 0"
-    hint: ClassVar[str] = _SIGN_HINT
     n_dispersion: ClassVar[int] = 1
-    _inside: ClassVar[float] = 1.0
-
-    def _in_support(self, value: Tensor) -> Tensor:
-        return (value > 0) & (value < torch.inf)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         log_mean, log_shape = _logs(eta)
@@ -156,7 +161,7 @@ class Exponential(base.ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class Weibull(base.PlainFamily):
+class Weibull(PositiveNumbers):
     """Lifetimes: P(Y > y) = exp(-(y / scale)^shape), scale = exp(eta0) and shape = exp(eta1).
 
     The hazard rises with time where shape > 1 and falls where it is below; Exponential() is shape
@@ -168,21 +173,13 @@ class Weibull(base.PlainFamily):
     """
 
     name: ClassVar[str] = "weibull"
-    equivariance: ClassVar[str] = "scale"
-    has_log_link: ClassVar[bool] = True
-    support: ClassVar[str] = "a finite number > 0"
-    hint: ClassVar[str] = _SIGN_HINT
     n_dispersion: ClassVar[int] = 1
-    _inside: ClassVar[float] = 1.0
 
     def _log_hazard(self, value: Tensor, eta: Tensor) -> Tensor:
         """log of (y / scale)^shape, at most what a finite exp allows."""
         log_scale, log_shape = _logs(eta)
         most = 0.4 * math.log(torch.finfo(eta.dtype).max)
         return (log_shape.exp() * (value.log() - log_scale)).clamp(max=most)
-
-    def _in_support(self, value: Tensor) -> Tensor:
-        return (value > 0) & (value < torch.inf)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         log_hazard = self._log_hazard(value, eta)
