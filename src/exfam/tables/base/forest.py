@@ -166,7 +166,9 @@ def forest_of(model: Any, *, n_rounds: int | None = None) -> Forest:
             "missing_left": nodes["missing_go_to_left"],
             "left": nodes["left"].astype(np.int64) + n_nodes,
             "right": nodes["right"].astype(np.int64) + n_nodes,
-            "bitset": np.where(nodes["is_categorical"], nodes["bitset_idx"] + n_sets, -1),
+            "bitset": np.where(
+                nodes["is_categorical"], nodes["bitset_idx"].astype(np.int64) + n_sets, -1
+            ),
             "value": nodes["value"],
             "count": nodes["count"],
             "bitsets": sets.reshape(-1, 8),
