@@ -3,6 +3,7 @@
     python -m benchmarks.arena                              # all data sets that are not too large
     python -m benchmarks.arena --only msweb epub --seeds 1
     python -m benchmarks.arena --only bfi bci_trees         # ratings, counts
+    python -m benchmarks.arena --only sepsis_gaps           # sequences with gaps
     python -m benchmarks.arena --only october october_new   # fields
     python -m benchmarks.arena --only october_ahead         # forecasts of fields
     python -m benchmarks.arena --only october_impute        # imputation of fields
@@ -19,12 +20,13 @@ closed form are then fitted to the training and validation groups together, and 
 get both, of which they hold out a tenth. Differences are to `EFA()`, of fields to what headers
 name, with standard errors by test group; positive ones say that EFA, or the other, is better.
 
-Sets and sequences: nats are those of the exact distribution of the next or missing item, over all
-items but those of the context where no group repeats an item, else over all. Contenders that give
-scores only get nats from the softmax of their scores times one number, plus the log of popularity
-times another where that helps, both fitted on validation: tables mark them. Recall and NDCG are of
-all elements of sets, and of the last one of each sequence, as is usual for recommendations. Last
-elements are unlike others where sequences end for a reason, as hospital stays do.
+Sets, sequences, and gaps, which are elements of sequences given those on both sides: nats are those
+of the exact distribution of the next or missing item, over all items but those of the context where
+no group repeats an item, else over all. Contenders that give scores only get nats from the softmax
+of their scores times one number, plus the log of popularity times another where that helps, both
+fitted on validation: tables mark them. Recall and NDCG are of all elements of sets and gaps, and of
+the last one of each sequence, as is usual for recommendations. Last elements are unlike others
+where sequences end for a reason, as hospital stays do.
 
 Ratings and counts: each value of a test group is predicted from all its other values, or from the
 earlier ones, also where a data set's own split is within groups. Nats are those of the exact log

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 from benchmarks.arena.kind import Contender, Data, Fitted
 from benchmarks.arena.protocol import best_on_validation, popularity
+from scipy.special import logsumexp
 
 from exfam.groups import Groups
 
@@ -34,6 +35,42 @@ def _followers(shrinkage: float, data: Data) -> Fitted:
         return np.log(followers / (total[before] + shrinkage)[:, None])
 
     return Fitted(predict, refit=partial(_followers, shrinkage))
+
+
+def fit_between(data: Data, seed: int) -> Fitted:
+    """A Markov chain's probability of what is between two items, by counts shrunk to popularity.
+
+    Before the first is a start, and after the last an end.
+    """
+    candidates = (({"shrinkage": number}, _between(number, data)) for number in SHRINKAGES)
+    return best_on_validation(candidates, data)
+
+
+def _between(shrinkage: float, data: Data) -> Fitted:
+    n = data.n_items
+    before, own, after = _neighbors(data.train, edge=n)
+    pairs = [np.append(before, own[after == n]), np.append(own, after[after == n])]
+    counts = scipy.sparse.coo_array((np.ones(len(pairs[0])), pairs), shape=(n + 1, n + 1)).toarray()
+    ends = (after == n).mean()
+    common = np.append(popularity(data) * (1 - ends), ends)
+    chance = counts + shrinkage * common
+    log_chance = np.log(chance / chance.sum(axis=1, keepdims=True))
+
+    def predict(groups: Groups) -> np.ndarray:
+        before, _, after = _neighbors(groups, edge=n)
+        eta = log_chance[before, :n] + log_chance[:n].T[after]
+        return eta - logsumexp(eta, axis=1, keepdims=True)
+
+    return Fitted(predict, refit=partial(_between, shrinkage))
+
+
+def _neighbors(groups: Groups, *, edge: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The item before each element, its own, and the one after; `edge` where there is none."""
+    own, group = _flat(groups)
+    joined = group[1:] == group[:-1]
+    before, after = np.full(len(own), edge), np.full(len(own), edge)
+    before[1:][joined], after[:-1][joined] = own[:-1][joined], own[1:][joined]
+    return before, own, after
 
 
 def fit_windows(data: Data, seed: int) -> Fitted:
@@ -123,4 +160,7 @@ def _flat(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
 CONTENDERS = {
     "markov": Contender(label="Markov chain", fit=fit_markov),
     "windows": Contender(label="windowed co-occurrence", fit=fit_windows),
+}
+ON_BOTH_SIDES = {
+    "markov-between": Contender(label="Markov chain on both sides", fit=fit_between),
 }
