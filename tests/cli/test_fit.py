@@ -118,7 +118,7 @@ def test_a_prepared_folder_needs_no_columns(run, folder, tmp_path, refusal):
     there, here = load(tmp_path / "a"), load(folder / "model")
     assert here.get_params() == there.get_params()
     assert here.score(file) == there.score(file)
-    line = refusal("fit", tmp_path / "p", "--group", "movie", "-o", tmp_path / "c")
+    line = refusal("fit", tmp_path / "p", "--group", "viewer", "-o", tmp_path / "c")
     assert "`--group` must be as" in line
 
 
