@@ -6,8 +6,9 @@ import scipy.optimize
 import scipy.stats
 import torch
 from scipy.special import log_softmax
+from sklearn.linear_model import RidgeCV
 
-from exfam.tables.base.encode import learn_column, squashed
+from exfam.tables.base.encode import learn_column, squashed, unsquashed
 from exfam.tables.base.fit_response import held_by_fold
 from exfam.tables.base.linear_heads import (
     HeadRows,
@@ -17,9 +18,19 @@ from exfam.tables.base.linear_heads import (
     _Objective,
     fit_head,
 )
-from exfam.tables.base.pool import SHARES, disagreement, pool_labels, pool_numbers, widened
+from exfam.tables.base.pool import (
+    SHARES,
+    _LabelNats,
+    _NumberNats,
+    disagreement,
+    doubt_outside,
+    pool_labels,
+    pool_numbers,
+    widened,
+)
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.response import Unit
+from exfam.tables.base.ridge import PENALTIES, fit_plain_ridge
 from exfam.tables.base.views import learn_fill
 
 RANDOM = np.random.default_rng
@@ -35,6 +46,8 @@ def test_numbers_far_out_grow_as_their_logarithm():
     squeezed = squashed(unit)
     np.testing.assert_array_equal(squeezed[1:6], unit[1:6])
     assert np.abs(squeezed).max() < 17 and (np.diff(squeezed) > 0).all()
+    np.testing.assert_allclose(unsquashed(squeezed), unit)
+    assert np.isfinite(unsquashed(squashed(np.array([1e300]))) ** 2)
 
 
 def test_encodings_do_not_depend_on_the_unit():
@@ -109,6 +122,17 @@ def test_the_penalty_is_the_best_on_held_rows():
     assert best.validation < strict.validation and best.penalty < 3.0
 
 
+def test_ridge_regression_is_that_of_scikit_learn():
+    random = RANDOM(3)
+    x = random.standard_t(3, size=(80, 6)) * [1, 1, 9, 1, 1, 0]
+    y = x @ [2.0, 1.0, -0.2, 0.0, 0.0, 1.0] + random.normal(size=80)
+    fitted = fit_plain_ridge(HeadRows(x, y, np.full(80, 3.0)))
+    unit = (x[:, :5] - x[:, :5].mean(0)) / x[:, :5].std(0)
+    witness = RidgeCV(80 * PENALTIES).fit(unit, y)
+    assert np.isclose(witness.alpha_, 80 * fitted.penalty)
+    np.testing.assert_allclose(fitted.outputs(x)[:, 0], witness.predict(unit))
+
+
 @pytest.mark.parametrize("slope", [0.0, 2.0])
 def test_numbers_that_training_knows_to_the_last_digit_have_a_scale(slope):
     x = RANDOM(0).normal(size=(60, 2))
@@ -163,6 +187,20 @@ def test_pools_of_numbers_know_their_scale_and_tails():
         assert (pool.df < 4) == heavier and pool.weights[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_derivatives_of_pools(kind):
+    random = RANDOM(7)
+    share, y = random.dirichlet(np.ones(30)), random.normal(size=30)
+    if kind == "labels":
+        nats = _LabelNats(random.normal(size=(3, 30, 4)), random.integers(0, 4, 30), share)
+    else:
+        scales = random.normal(size=(2, 30))
+        nats = _NumberNats(random.normal(size=(3, 30)), *scales, y, share, log_least=-0.7)
+    point = random.normal(size=6)[: 4 if kind == "labels" else 6]
+    value, slope = (lambda free, k=k: nats(free)[k] for k in (0, 1))
+    assert scipy.optimize.check_grad(value, slope, point) < 1e-5
+
+
 def test_pools_of_numbers_are_wider_where_members_disagree():
     random = RANDOM(5)
     apart = np.where(np.arange(3000) < 2000, 0.0, 3.0)
@@ -170,11 +208,27 @@ def test_pools_of_numbers_are_wider_where_members_disagree():
     y = (0.1 + apart) * random.normal(size=3000)
     zero = [np.zeros(3000)] * len(SHARES)
     pool = pool_numbers([members] * len(SHARES), zero, y, np.ones(3000))
-    inside, outside = (
-        np.exp(widened(pool.scale[:1], zero[0], disagreement([members]), far)) for far in (0.0, 9.0)
-    )
+    inner = disagreement([members], n_apart=1)
+    weights = np.repeat(pool.weights[:1], 3000, axis=0)
+    distances = [np.zeros(3000), np.full(3000, 9.0)]
+    outer = [doubt_outside([members], weights, far, n_apart=1) for far in distances]
+    inside, outside = (np.exp(widened(pool.scale[:1], zero[0], inner, own)) for own in outer)
     assert 0.05 < inside[0] < 0.2 and 2 < inside[-1] < 4
-    assert outside[0] == inside[0] and outside[-1] > 2 * inside[-1]
+    assert np.isclose(outside[0], inside[0]) and outside[-1] > 2 * inside[-1]
+
+
+def test_what_a_member_apart_says_makes_rows_outside_wider_by_its_weight():
+    """And no density counts that is narrower than numbers are recorded."""
+    members = np.stack([np.zeros(400), RANDOM(6).normal(size=400) * 9, np.ones(400)])
+    inner = disagreement([members], n_apart=2)
+    assert not inner.any() and disagreement([members], n_apart=1).all()
+    weights, far = np.tile([0.0, 0.5, 0.5], (400, 1)), np.ones(400)
+    apart = (members[1] - members[2]) / 2
+    doubt = doubt_outside([members], weights, far, n_apart=2)
+    np.testing.assert_allclose(doubt, 1.5**2 * 0.5 * apart**2)
+    zero, y = [np.zeros(400)], np.ones(400)
+    pool = pool_numbers([members], zero, y, y, least=0.3, n_apart=2)
+    assert widened(pool.scale, zero[0], inner)[0] > np.log(0.3) - 2
 
 
 @pytest.mark.parametrize("scale", ["identity", "log", "root"])

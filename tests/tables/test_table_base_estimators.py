@@ -302,6 +302,19 @@ def test_numbers_far_outside_of_training_are_less_certain():
     assert (high - low)[1] > 1.3 * (high - low)[0]
 
 
+def test_sums_of_columns_with_heavy_tails_are_learned():
+    random = np.random.default_rng(2)
+    x = random.standard_t(2.5, size=(160, 3))
+    y = x @ [1.0, 1.0, -2.0] + 0.01 * random.normal(size=160)
+    model = MaskedTableRegressor(progress=False, fast=True).fit(x[:120], y[:120])
+    assert model.log_score(x[120:], y[120:]) > 2.0
+    predicted = model.predict(x[120:])
+    np.testing.assert_allclose(predicted, y[120:], atol=0.3)
+    explained = model.experts(x[120:], [model.response_])
+    np.testing.assert_allclose(explained.outputs[:, 0, 0], predicted)
+    assert np.abs(explained.linear).sum() > 20 * np.abs(explained.rest).sum()
+
+
 def test_rows_in_order_are_held_out_in_stretches():
     """With a drift that no column shows, a model that expects one is less sure, and better."""
     random = np.random.default_rng(0)

@@ -10,6 +10,7 @@ _MEMBERS = {
     "constant": "the column alone",
     "linear": "linear predictors",
     "products": "products of columns",
+    "ridge": "ridge regression",
     "network": "a small network",
     "trees": "boosted trees",
     "trees_masked": "boosted trees that learned with gaps",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,9 +11,9 @@ from scipy.special import log_softmax
 
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.tables.base.pool import Pool, disagreement, pool_labels, pool_numbers, widened
-from exfam.tables.base.response import Unit
+from exfam.tables.base.response import Unit, n_apart
 
-_LINEAR = ("constant", "linear", "products", "ordered")
+_LINEAR = ("constant", "ridge", "linear", "products", "ordered")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +65,11 @@ def added_to_numbers(
     if len(linear) == len(members):
         return None
     location, scale = outputs.location[linear], outputs.alone
-    alone = pool_numbers([location], [scale], unit.to_unit(y), weight)
-    base = _number_nats(alone, location, scale, y, unit=unit)
-    pooled = _number_nats(pool, outputs.location, outputs.log_scale, y, unit=unit)
+    given, apart = ([location], [scale], unit.to_unit(y), weight), n_apart(members)
+    alone = pool_numbers(*given, least=unit.least, n_apart=apart)
+    nats = partial(_number_nats, unit=unit, apart=apart)
+    base = nats(alone, location, scale, y)
+    pooled = nats(pool, outputs.location, outputs.log_scale, y)
     return _gain(pool, members, base, pooled, weight)
 
 
@@ -86,8 +89,9 @@ def _number_nats(
     y: Float64[np.ndarray, "rows"],
     *,
     unit: Unit,
+    apart: int,
 ) -> Float64[np.ndarray, "rows"]:
-    scale = widened(pool.scale[:1], log_scale, disagreement([location]))
+    scale = widened(pool.scale[:1], log_scale, disagreement([location], n_apart=apart))
     eta = unit.eta(pool.weights[0] @ location, scale, pool.df)
     return -unit.family.log_prob(torch.from_numpy(y), torch.from_numpy(eta)).numpy()
 

@@ -137,8 +137,9 @@ class _Parts:
             self._add_linear(
                 fold, fold.linear, self.weights["linear"] + self.weights.get("network", 0.0)
             )
-            if fold.products is not None:
-                self._add_linear(fold, fold.products, self.weights["products"])
+            for name in ("products", "ridge"):
+                if name in self.weights:
+                    self._add_linear(fold, getattr(fold, name), self.weights[name])
             for name in ("trees", "trees_masked"):
                 if name in self.weights:
                     self._add_trees(fold, getattr(fold, name), self.weights[name])
@@ -214,12 +215,16 @@ def _by_column(
 
     The term of a product of two columns' features is shared half and half between the two.
     """
-    seen, column = fold.seen(view), model.code.column_of_feature
+    seen, code = fold.seen(view), model.code
+    features, column = seen.features, code.column_of_feature
+    if linear is fold.ridge:
+        features = seen.plain
+        column = np.append(code.column_of_number, np.arange(len(code.codes)))
     if fold.statistics is not None:
         column = np.append(column, fold.statistics.column_of_number)
-    x, n = linear.standardized(seen.features), len(column)
-    by_column = np.zeros((len(x), len(model.code.codes), len(linear.bias)))
-    for k in range(len(model.code.codes)):
+    x, n = linear.standardized(features), len(column)
+    by_column = np.zeros((len(x), len(code.codes), len(linear.bias)))
+    for k in range(len(code.codes)):
         own = np.flatnonzero(column == k)
         by_column[:, k] = x[:, own] @ linear.weights[own]
     for k, pair in enumerate(linear.products):

@@ -34,6 +34,9 @@ _CIRCLES: tuple[tuple[frozenset[str], tuple[float, ...], float, bool], ...] = (
 _SPREADS_BETWEEN = 2.56
 # Beyond so many spreads numbers grow as their logarithm.
 _FAR = 2.0
+_MOST_BEYOND = float(np.log(1e6))
+# How far beyond those of training plain numbers go: a line learned inside may not hold further out.
+_MARGIN = 0.5
 # All of so few distinct values are edges; of more, those that hold a share of the rows are.
 _FEW_VALUES, _SPIKE = 13, 1 / 12
 _MOST_BINS, _ROWS_PER_BIN = 12, 25
@@ -140,6 +143,12 @@ def squashed(unit: np.ndarray) -> np.ndarray:
     return np.sign(unit) * (np.minimum(np.abs(unit), _FAR) + beyond)
 
 
+def unsquashed(number: np.ndarray) -> np.ndarray:
+    """The units of `squashed` numbers, up to a million spreads."""
+    beyond = np.expm1(np.clip(np.abs(number) - _FAR, 0.0, _MOST_BEYOND))
+    return np.sign(number) * (np.minimum(np.abs(number), _FAR) + beyond)
+
+
 def learn_column(value: Rows, *, is_label: bool, name: str = "") -> ColumnCode:
     """The code of one column from training cells, NaN where missing.
 
@@ -221,6 +230,20 @@ class TableCode:
             first += code.n_numbers
             parts += [own, code.steps(own[:, 0]), missing[:, k : k + 1]]
         return np.hstack(parts)
+
+    def plain(
+        self,
+        filled: Float64[np.ndarray, "rows numbers"],
+        missing: Bool[np.ndarray, "rows columns"],
+    ) -> Float64[np.ndarray, "rows numbers_and_columns"]:
+        """Numbers in their units however far out, if hardly beyond training's; what is missing."""
+        clipped, first = filled.copy(), 0
+        for code in self.codes:
+            if code.edges is not None and len(code.edges):
+                low, high = code.edges[0] - _MARGIN, code.edges[-1] + _MARGIN
+                clipped[:, first] = np.clip(filled[:, first], low, high)
+            first += code.n_numbers
+        return np.hstack([unsquashed(clipped), missing])
 
     def outside(
         self,

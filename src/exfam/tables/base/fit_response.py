@@ -45,8 +45,10 @@ from exfam.tables.base.response import (
     Unit,
     label_log_probs,
     members_of,
+    n_apart,
     number_outputs,
 )
+from exfam.tables.base.ridge import fit_plain_ridge
 from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
 from exfam.tables.base.views import GaussianFill, PartView, View, held_views, training_views
 from exfam.tables.data import Cells
@@ -175,6 +177,10 @@ class _Fold:
         spread = self.rows.train[0].features[:, feature].std(0)
         candidates = Candidates(feature, code.column_of_number).where(spread >= LEAST_SPREAD)
         return fit_products(head, linear, *self._head_rows, candidates=candidates)
+
+    def ridge(self) -> LinearHead:
+        """Ridge regression on numbers as they are, of complete rows."""
+        return fit_plain_ridge(HeadRows(*self.stacked("plain", self.rows.train[:1], self.trained)))
 
     @property
     def _head_rows(self) -> tuple[HeadRows, HeadRows]:
@@ -308,6 +314,7 @@ def _fit_fold(
     # A network finds products by itself.
     products = linear if members.network else fold.products(head, linear)
     ordered = network = trees = trees_masked = None
+    ridge = fold.ridge() if task.n_labels is None else None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
         ordered = fold.linear(OrderedHead(task.n_labels))
     if members.network:
@@ -316,7 +323,7 @@ def _fit_fold(
         trees, trees_masked = (fold.trees(settings, n_views=n, seed=seed) for n in (1, _TREE_VIEWS))
     constant, _ = head.start(fold.y[trained], task.weight[trained])
     return FoldMembers(
-        constant, linear, products, ordered, network, trees, trees_masked, statistics
+        constant, ridge, linear, products, ordered, network, trees, trees_masked, statistics
     )
 
 
@@ -346,8 +353,9 @@ def _pooled(
     pairs = [[number_outputs(f, v[r]) for f, r in zip(folds, own, strict=True)] for v in rows.held]
     locations = [np.concatenate([own for own, _ in pair], axis=1) for pair in pairs]
     log_scales = [np.concatenate([own for _, own in pair]) for pair in pairs]
-    in_unit, widens = unit.to_unit(y), task.later is None
-    pool = pool_numbers(locations, log_scales, in_unit, weight, widens=widens)
+    given = locations, log_scales, unit.to_unit(y), weight
+    apart = n_apart(members)
+    pool = pool_numbers(*given, widens=task.later is None, least=unit.least, n_apart=apart)
     alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
     outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
     return pool, added_to_numbers(pool, outputs, y, weight, members=members)

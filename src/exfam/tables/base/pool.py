@@ -1,14 +1,12 @@
 """Predictions of several members pooled in log space, by the share of cells that are missing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from jaxtyping import Float, Float64
-from torch import Tensor
-
-from exfam.training.lbfgs import find_minimum
+from jaxtyping import Float64, Int64
+from scipy.optimize import minimize
+from scipy.special import expit, gammaln, log_softmax, softmax
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
@@ -16,15 +14,18 @@ SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
 # nothing of a row, to this multiple (a logarithm) of the others'.
 _ROWS_OF_SHRINKAGE = 1.0
 _LOG_OF_FIRST = -2.0
-_STEPS = 60
+_STEPS = 100
 # Lighter tails gain .01 nats where new rows are like those of training, and lose several where
 # they are not.
 DEGREES = (3.0, 4.0)
-# What members' disagreement adds to the scale of rows far outside of those of training, of which
-# held rows say nothing.
+# How much doubt adds to the scale of rows far outside of those of training, of which held rows say
+# nothing.
 _OUTSIDE = 3.0
 # Of locations, in standard units: where members agree on all there is nothing to be sure of.
 _LEAST_VARIANCE = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+
+Free = Float64[np.ndarray, " free"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +52,43 @@ class Pool:
 def widened(
     scales: Float64[np.ndarray, "#rows 3"],
     log_scale: Float64[np.ndarray, "rows"],
-    variance: Float64[np.ndarray, "rows"],
-    outside: float | Float64[np.ndarray, "rows"] = 0.0,
+    inner: Float64[np.ndarray, "rows"],
+    outer: float | Float64[np.ndarray, "rows"] = 0.0,
 ) -> Float64[np.ndarray, "rows"]:
-    """The log scale of a pool of numbers, with the variance of members' locations added.
+    """The log scale of a pool of numbers, with variances of members' locations added.
 
-    `outside`: of training rows, by `View.outside`; there members' disagreement counts more
+    `inner`: by `disagreement`, of which held rows say how much counts; `outer`: by `doubt_outside`
     """
     added, factor, share = scales.T
-    share = share**2 + (_OUTSIDE * outside / (1 + outside)) ** 2
-    log_variance = np.log(np.maximum(share * variance, _LEAST_VARIANCE))
+    log_variance = np.log(np.maximum(share**2 * inner + outer, _LEAST_VARIANCE))
     wider: np.ndarray = 0.5 * np.logaddexp(2 * (added + factor * log_scale), log_variance)
     return wider
 
 
 def disagreement(
-    locations: Sequence[Float64[np.ndarray, "members rows"]],
+    locations: Sequence[Float64[np.ndarray, "members rows"]], *, n_apart: int
 ) -> Float64[np.ndarray, "rows"]:
-    """The variance of the locations of all members, of each fold, but the constant ones."""
-    return np.concatenate([own[1:] for own in locations]).var(0)
+    """The variance of the locations of all members, of each fold, but the first."""
+    return np.concatenate([own[n_apart:] for own in locations]).var(0)
+
+
+def doubt_outside(
+    locations: Sequence[Float64[np.ndarray, "members rows"]],
+    weights: Float64[np.ndarray, "rows members"],
+    outside: Float64[np.ndarray, "rows"],
+    *,
+    n_apart: int,
+) -> Float64[np.ndarray, "rows"]:
+    """The variance that is added where rows lie `outside` of those of training, by `View.outside`.
+
+    It is that of `disagreement`, and ridge regression's distance from the pool by its weight.
+    """
+    every, ridge = np.stack(locations), weights[:, 1:n_apart].T
+    pooled = np.einsum("rm,fmr->r", weights, every) / len(every)
+    distance = ((every[:, 1:n_apart] - pooled) ** 2).mean(0)
+    variance = (1 - ridge.sum(0)) * disagreement(locations, n_apart=n_apart)
+    doubt: np.ndarray = variance + (ridge * distance).sum(0)
+    return (_OUTSIDE * outside / (1 + outside)) ** 2 * doubt
 
 
 def pool_labels(
@@ -78,20 +97,34 @@ def pool_labels(
     weight: Float64[np.ndarray, "rows"],
 ) -> Pool:
     """The pool of labels of least nats; `log_probs`: of rows held out, at each of SHARES."""
-    own, share = torch.from_numpy(y.astype(np.int64)), torch.from_numpy(weight / weight.sum())
-    shrinkage = _ROWS_OF_SHRINKAGE / len(y)
-    weights = []
-    for at_share in log_probs:
-        outputs = torch.from_numpy(np.asarray(at_share))
-
-        def nats(free: Tensor, outputs: Tensor = outputs) -> Tensor:
-            mixed = torch.einsum("m,mrk->rk", _shares(free[:-1]) * free[-1].exp(), outputs)
-            log_prob = mixed.log_softmax(-1).gather(-1, own[:, None])[:, 0]
-            return -(share * log_prob).sum() + shrinkage * free.square().sum()
-
-        free = _minimum(nats, len(outputs) + 1)
-        weights.append((_shares(free[:-1]) * free[-1].exp()).numpy())
+    weights, share = [], weight / weight.sum()
+    for outputs in log_probs:
+        free = _minimum(_LabelNats(outputs, y.astype(np.int64), share), len(outputs) + 1)
+        weights.append(_shares(free[:-1]) * np.exp(free[-1]))
     return Pool(np.stack(weights), np.zeros((len(weights), 3)))
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelNats:
+    """Nats of a pool and their derivatives, by free numbers for members and the temperature."""
+
+    outputs: Float64[np.ndarray, "members rows labels"]
+    y: Int64[np.ndarray, "rows"]
+    share: Float64[np.ndarray, "rows"]
+
+    def __call__(self, free: Free) -> tuple[float, Free]:
+        shares, temperature = _shares(free[:-1]), np.exp(free[-1])
+        flat, rows = self.outputs.reshape(len(shares), -1), np.arange(len(self.y))
+        mixed = (temperature * shares @ flat).reshape(self.outputs.shape[1:])
+        log_prob = log_softmax(mixed, axis=1)
+        slope = np.exp(log_prob)
+        slope[rows, self.y] -= 1.0
+        by_member = temperature * (flat @ (slope * self.share[:, None]).ravel())
+        total = shares @ by_member
+        by_free = np.append(shares * (by_member - total), total)
+        shrinkage = _ROWS_OF_SHRINKAGE / len(self.y)
+        value = shrinkage * (free @ free) - self.share @ log_prob[rows, self.y]
+        return float(value), by_free + 2 * shrinkage * free
 
 
 def pool_numbers(
@@ -101,77 +134,81 @@ def pool_numbers(
     weight: Float64[np.ndarray, "rows"],
     *,
     widens: bool = True,
+    least: float = 0.0,
+    n_apart: int = 1,
 ) -> Pool:
     """The pool of numbers of least nats, its degrees of freedom by those of complete rows.
 
+    `least`: the least scale of a distribution
+    `n_apart`: the first members, whose disagreement with others says nothing: constant and ridge
     `widens`: whether members' disagreement adds to the scale; not where later members, fitted to
         the rows given here as well, will disagree less than these
     """
-    given = locations, log_scales, y, weight
-    pools = [_of_numbers(*given, df=df, widens=widens) for df in DEGREES]
-    return min(pools, key=lambda pair: pair[1])[0]
+    share, log_least = weight / weight.sum(), float(np.log(max(least, _TINY)))
+    variances = [disagreement([own], n_apart=n_apart) * widens for own in locations]
+    parts = [
+        _NumberNats(own, log_scale, np.log(np.maximum(variance, _LEAST_VARIANCE)), y, share)
+        for own, log_scale, variance in zip(locations, log_scales, variances, strict=True)
+    ]
+    n_free = len(locations[0]) + 3
+    first = []
+    for df in DEGREES:
+        nats = replace(parts[0], df=df, log_least=log_least)
+        free = _minimum(nats, n_free)
+        first.append((nats(free)[0], df, free))
+    _, df, free = min(first, key=lambda fit: fit[0])
+    more = (_minimum(replace(part, df=df, log_least=log_least), n_free) for part in parts[1:])
+    every = np.stack([free, *more])
+    scales = np.column_stack([every[:, -3], 1 + every[:, -2], widens * np.exp(every[:, -1])])
+    return Pool(np.stack([_shares(own) for own in every[:, :-3]]), scales, df)
 
 
-def _of_numbers(
-    locations: Sequence[Float64[np.ndarray, "members rows"]],
-    log_scales: Sequence[Float64[np.ndarray, "rows"]],
-    y: Float64[np.ndarray, "rows"],
-    weight: Float64[np.ndarray, "rows"],
-    *,
-    df: float,
-    widens: bool,
-) -> tuple[Pool, float]:
-    value, share = torch.from_numpy(y), torch.from_numpy(weight / weight.sum())
-    weights, scales, total = [], [], 0.0
-    for k, at_share in enumerate(locations):
-        location = torch.from_numpy(np.asarray(at_share))
-        log_scale = torch.from_numpy(np.asarray(log_scales[k]))
-        variance = torch.from_numpy(disagreement([at_share]) * widens)
-        nats = _number_nats(location, log_scale, variance, value, share, df=df)
-        free = _minimum(nats, len(location) + 3)
-        weights.append(_shares(free[:-3]).numpy())
-        scales.append([float(free[-3]), float(1 + free[-2]), widens * float(free[-1].exp())])
-        total += float(nats(free)) if k == 0 else 0.0
-    return Pool(np.stack(weights), np.array(scales), df), total
+@dataclass(frozen=True, eq=False)
+class _NumberNats:
+    """The same of numbers, by free numbers for members, the scale and what widens it."""
+
+    location: Float64[np.ndarray, "members rows"]
+    log_scale: Float64[np.ndarray, "rows"]
+    log_variance: Float64[np.ndarray, "rows"]
+    y: Float64[np.ndarray, "rows"]
+    share: Float64[np.ndarray, "rows"]
+    df: float = DEGREES[0]
+    log_least: float = -np.inf
+
+    def __call__(self, free: Free) -> tuple[float, Free]:
+        shares, df, shrinkage = _shares(free[:-3]), self.df, _ROWS_OF_SHRINKAGE / len(self.y)
+        mixed, (added, factor, spread) = shares @ self.location, free[-3:]
+        both = 2 * (added + (1 + factor) * self.log_scale), 2 * spread + self.log_variance
+        scale = np.logaddexp(*both) / 2
+        narrow = scale < self.log_least
+        scale = np.where(narrow, self.log_least, scale)
+        z = (self.y - mixed) * np.exp(-scale)
+        own = (df + 1) / 2 * np.log1p(z**2 / df) + scale - _log_normalizer(df)
+        slope = self.share * (df + 1) * z / (df + z**2)
+        by_scale = np.where(narrow, 0.0, self.share - slope * z)
+        by_own = by_scale * expit(both[0] - both[1])
+        by_member = -self.location @ (slope * np.exp(-scale))
+        by_scales = [by_own.sum(), by_own @ self.log_scale, (by_scale - by_own).sum()]
+        by_free = np.append(shares * (by_member - shares @ by_member), by_scales)
+        shrunk = free.copy()
+        shrunk[-3] = 0.0
+        value = self.share @ own + shrinkage * (shrunk @ shrunk)
+        return float(value), by_free + 2 * shrinkage * shrunk
 
 
-def _number_nats(
-    location: Tensor,
-    log_scale: Tensor,
-    variance: Tensor,
-    value: Tensor,
-    share: Tensor,
-    *,
-    df: float,
-) -> Callable[[Tensor], Tensor]:
-    constant = (
-        torch.lgamma(torch.tensor(df / 2))
-        - torch.lgamma(torch.tensor((df + 1) / 2))
-        + 0.5 * torch.log(torch.tensor(df * torch.pi))
-    )
-
-    log_variance = variance.clamp_min(_LEAST_VARIANCE).log()
-
-    def nats(free: Tensor) -> Tensor:
-        mixed = _shares(free[:-3]) @ location
-        added, factor, spread = free[-3:]
-        own_scale = added + (1 + factor) * log_scale
-        scale = torch.logaddexp(2 * own_scale, 2 * spread + log_variance) / 2
-        z = (value - mixed) * (-scale).exp()
-        own = (df + 1) / 2 * torch.log1p(z.square() / df) + scale + constant
-        shrinkage = _ROWS_OF_SHRINKAGE / len(value)
-        return (share * own).sum() + shrinkage * (free.square().sum() - added.square())
-
-    return nats
+def _log_normalizer(df: float) -> float:
+    """Of Student's t: the log-density at its center."""
+    return float(gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(df * np.pi))
 
 
-def _minimum(nats: Callable[[Tensor], Tensor], n_numbers: int) -> Float[Tensor, " numbers"]:
-    start = torch.zeros(n_numbers, dtype=torch.float64)
-    return find_minimum(nats, start, n_steps=_STEPS, tolerance=1e-9, least_slope=1e-7)
+def _minimum(nats: Callable[[Free], tuple[float, Free]], n_numbers: int) -> Free:
+    options = {"maxiter": _STEPS, "ftol": 1e-12, "gtol": 1e-7}
+    start = np.zeros(n_numbers)
+    minimum: Free = minimize(nats, start, jac=True, method="L-BFGS-B", options=options).x
+    return minimum
 
 
-def _shares(free: Float[Tensor, " members"]) -> Float[Tensor, " members"]:
+def _shares(free: Float64[np.ndarray, " members"]) -> Float64[np.ndarray, " members"]:
     """Weights that sum to 1."""
-    first = torch.zeros_like(free)
-    first[0] = _LOG_OF_FIRST
-    return (free + first).softmax(0)
+    shares: np.ndarray = softmax(np.append(free[0] + _LOG_OF_FIRST, free[1:]))
+    return shares

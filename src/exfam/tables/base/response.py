@@ -20,7 +20,7 @@ from exfam.families import (
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead, OrderedHead
-from exfam.tables.base.pool import Pool, disagreement, widened
+from exfam.tables.base.pool import Pool, disagreement, doubt_outside, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
 from exfam.tables.base.views import GaussianFill, View, view_of
@@ -97,9 +97,11 @@ class FoldMembers:
 
     `constant`: what is said of a row of which nothing is known: log shares of labels, or a location
     `products`: the linear predictor with products of columns; None where no fold gains by any
+    `ridge`: of numbers ridge regression, without logarithms of numbers far out
     """
 
     constant: Float64[np.ndarray, " outputs"]
+    ridge: LinearHead | None
     linear: LinearHead
     products: LinearHead | None = None
     ordered: LinearHead | None = None
@@ -161,11 +163,18 @@ class ResponseModel:
             )
             return log_softmax(pooled / len(self.folds), axis=1)
         pairs = [number_outputs(fold, view) for fold in self.folds]
-        location = np.mean([np.einsum("rm,mr->r", weights, own) for own, _ in pairs], axis=0)
-        log_scale = np.mean([own for _, own in pairs], axis=0)
-        variance = disagreement([own for own, _ in pairs])
-        log_scale = widened(scales, log_scale, variance, view.outside)
+        locations, log_scale = [own for own, _ in pairs], np.mean([own for _, own in pairs], axis=0)
+        location = np.mean([np.einsum("rm,mr->r", weights, own) for own in locations], axis=0)
+        apart = n_apart(self.members)
+        inner = disagreement(locations, n_apart=apart)
+        outer = doubt_outside(locations, weights, view.outside, n_apart=apart)
+        log_scale = widened(scales, log_scale, inner, outer)
         return self.unit.eta(location, log_scale, self.pool.df)
+
+
+def n_apart(members: Sequence[str]) -> int:
+    """How many of the first members have no part in the disagreement: constant and ridge."""
+    return members.index("linear")
 
 
 def members_of(fold: FoldMembers) -> tuple[str, ...]:
@@ -199,7 +208,10 @@ def number_outputs(
     """Each member's location, and the log scale by linear predictor and network."""
     view = fold.seen(view)
     linear = fold.linear.outputs(view.features)[:, 0]
-    locations = [np.broadcast_to(fold.constant, linear.shape), linear]
+    locations = [np.broadcast_to(fold.constant, linear.shape)]
+    if fold.ridge is not None:
+        locations.append(fold.ridge.outputs(view.plain)[:, 0])
+    locations.append(linear)
     if fold.products is not None:
         locations.append(fold.products.outputs(view.features)[:, 0])
     log_scale = np.full(len(linear), fold.linear.shared[0])

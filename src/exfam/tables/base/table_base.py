@@ -109,7 +109,7 @@ def response_from_state(
             name: _member(name, member, within(arrays, f"{k}.{name}."))
             for name, member in own.items()
         }
-        folds.append(FoldMembers(**members))
+        folds.append(FoldMembers(**{"ridge": None, **members}))
     scale = arrays["pool.scale"]  # older folders have no third number, and no gain
     scale = np.pad(scale, ((0, 0), (0, 3 - scale.shape[1])))
     pool = Pool(arrays["pool.weights"], scale, float(config["df"]))
@@ -145,7 +145,7 @@ def _member_arrays(member: Any) -> dict[str, np.ndarray]:
 def _member(name: str, config: Mapping[str, Any], arrays: Arrays) -> Any:
     if name == "constant":
         return arrays["outputs"]
-    if name in ("linear", "products", "ordered"):
+    if name in ("linear", "products", "ridge", "ordered"):
         held: dict[str, Any] = {part: arrays[part] for part in _HEAD}
         return LinearHead(**held, **config)
     if name == "network":

@@ -101,11 +101,13 @@ def _positive(correlation: np.ndarray, *, least: float) -> np.ndarray:
 class View:
     """Rows as members see them: features of linear predictors, and numbers for trees.
 
+    `plain`: numbers in units of their spread, and what is missing, without steps
     `outside`: how far numbers lie beyond those of training, in their units
     """
 
     features: Float64[np.ndarray, "rows features"]
     for_trees: Float64[np.ndarray, "rows columns_and_count"]
+    plain: Float64[np.ndarray, "rows numbers_and_columns"]
     share_missing: Float64[np.ndarray, "rows"]
     outside: Float64[np.ndarray, "rows"]
 
@@ -113,9 +115,9 @@ class View:
         return View(*(part[rows] for part in vars(self).values()))
 
     def widened(self, numbers: Float64[np.ndarray, "rows more"]) -> "View":
-        """With more numbers, after the features and after the numbers for trees."""
-        features, for_trees = (np.hstack([own, numbers]) for own in (self.features, self.for_trees))
-        return replace(self, features=features, for_trees=for_trees)
+        """With more numbers, after those of all members."""
+        parts = {name: getattr(self, name) for name in ("features", "for_trees", "plain")}
+        return replace(self, **{name: np.hstack([own, numbers]) for name, own in parts.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +136,12 @@ def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
     missing = code.missing(cells)
     filled = fill(code.numbers(cells))
     share = missing.mean(1) if missing.shape[1] else np.zeros(len(cells))
-    features, for_trees = code.features(filled, missing), code.for_trees(filled, cells)
-    return View(features, for_trees, share, code.outside(filled, missing))
+    parts = (
+        code.features(filled, missing),
+        code.for_trees(filled, cells),
+        code.plain(filled, missing),
+    )
+    return View(*parts, share, code.outside(filled, missing))
 
 
 def training_views(
