@@ -82,8 +82,8 @@ class EFA(
     family: Any = parameter(
         OrWord("auto", Families()),
         "a family's name or instance, or a dict by value column; "
-        '"auto" is what values look like: ordered classes, counts with heavy tails, or real '
-        "numbers, with a Student t or a histogram",
+        '"auto" is what values look like: ordered classes, counts with heavy tails or negative '
+        "binomial ones, or real numbers, with a Student t, a log Student t, a gamma or a histogram",
         default="auto",
     )
     embed_dim: int | None = parameter(

@@ -37,6 +37,29 @@ def sum_others(offset, rows, classes, share, causal, others, expected):
 
 @njit(cache=True, nogil=True)
 @no_type_check
+def sum_amounts(offset, value, causal, found):
+    """Fill columns 1 and 2 of `found` by sums of other values, and of their cells' column 0.
+
+    From both sides, not by differences: an own value that is large would take digits with it.
+    """
+    for u in range(len(offset) - 1):
+        low, high = offset[u], offset[u + 1]
+        total, wanted = 0.0, 0.0
+        for n in range(low, high):
+            found[n, 1], found[n, 2] = total, wanted
+            if not np.isnan(value[n]):
+                total, wanted = total + value[n], wanted + found[n, 0]
+        total, wanted = 0.0, 0.0
+        for back in range(0 if causal else high - low):
+            n = high - 1 - back
+            found[n, 1] += total
+            found[n, 2] += wanted
+            if not np.isnan(value[n]):
+                total, wanted = total + value[n], wanted + found[n, 0]
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
 def near_means(offset, rest, tied, decay, causal, near):
     """Means of the residuals before, and after unless causal, by weights decay^(steps - 1).
 

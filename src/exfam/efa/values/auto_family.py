@@ -1,6 +1,8 @@
 """The family of a column of values that none was named for."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +14,13 @@ from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import (
     Bernoulli,
     Family,
+    Gamma,
     Histogram,
+    LogStudentT,
+    NegativeBinomial,
     Ordinal,
     RoundedStudentT,
+    Scaled,
     StudentT,
     scaled_to,
 )
@@ -22,6 +28,10 @@ from exfam.groups import Groups
 
 # Whole numbers in a range of at most so many are ordered classes, if they fill half of it.
 MOST_LEVELS, FILLED = 20, 0.5
+# Those from 0 or 1 whose largest one is rarer than that are counts, of which larger ones may come.
+RARE = 1e-3
+# Families are compared of so many values; one that is not the usual one must gain so many nats.
+LEAST_TO_COMPARE, LEAST_OF_OTHERS = 200, 0.01
 # Bins of a histogram, which needs so many values, and must gain so many nats a value.
 N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
 # Families are compared on groups with about this many values.
@@ -32,9 +42,10 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
     """The family that a column's values are likely to have.
 
     Whole numbers in a short range are ordered classes, as are half ones (half stars), 0 and 1 alone
-    a Bernoulli's; others from 0 on are counts with heavy tails. Real numbers have a Student t, or a
-    histogram where what predicts values from the others of their group is ahead by it, as where
-    they have several peaks.
+    a Bernoulli's; others from 0 on, and those whose largest one is rare, are counts. Where what
+    predicts values from the others of their group is ahead by it, counts have a negative binomial
+    distribution in place of one with heavy tails, real numbers a histogram in place of a Student t,
+    as where they have several peaks, and those above 0 a gamma or a log Student t.
 
     >>> groups = Groups(start=[0], stop=[3], values={"stars": np.array([4.0, 5.0, 2.0])})
     >>> auto_family(groups, "stars", ValueOptions())
@@ -47,27 +58,28 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
         n_levels = high - low + 1
         if low >= 0 and high <= 1:
             return Bernoulli()
-        if 1 < n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels:
+        is_short = 1 < n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels
+        if is_short and not (0 <= found.low <= 1 and found.n_highest < RARE * found.n):
             return Ordinal(n_levels, start=low)
         if low >= 0:
-            return RoundedStudentT(start=min(low, 1))
+            start = min(low, 1)
+            other, usual = NegativeBinomial(shift=start), RoundedStudentT(start=start)
+            return _best(groups, column, usual, [other], options=options, n=found.n)
     if found.are_half and found.n:
         # The worst may be missing here, too.
         least = 0.5 if 0.5 < found.low <= 1.5 else found.low
         n_levels = int(2 * (found.high - least)) + 1
         if n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels:
             return Ordinal(n_levels, start=least, step=0.5)
-    if found.n < LEAST_FOR_BINS:
-        return StudentT()
-    share = min(1.0, _MOST_TO_COMPARE / found.n)
-    order = np.random.default_rng(options.seed).permutation(len(groups))
-    some = groups[np.sort(order[: int(np.ceil(share * len(groups)))])]
-    n_items = groups.n_items if groups.item is not None else 1
-    return _of_reals(value_cells(some, column).only_observed(), n_items, options)
+    others: list[Family] = [LogStudentT(), Gamma()] if found.low > 0 else []
+    return _best(groups, column, StudentT(), others, options=options, n=found.n)
 
 
 class _Summary(NamedTuple):
-    """Of observed values: how many, whether whole, or half, the ends, and different ones."""
+    """Of observed values: how many, whether whole, or half, the ends, and different ones.
+
+    `n_highest`: how many are the highest
+    """
 
     n: int
     are_whole: bool
@@ -75,11 +87,12 @@ class _Summary(NamedTuple):
     low: float
     high: float
     distinct: set[float]
+    n_highest: int
 
 
 def _summary(groups: Groups, column: str) -> _Summary:
     """Piece by piece: values may be many."""
-    n, are_whole, are_half, low, high = 0, True, True, math.inf, -math.inf
+    n, n_highest, are_whole, are_half, low, high = 0, 0, True, True, math.inf, -math.inf
     distinct = set[float]()
     for chunk in groups.chunks():
         cells = value_cells(chunk, column)
@@ -87,23 +100,43 @@ def _summary(groups: Groups, column: str) -> _Summary:
         if not len(value):
             continue
         n += len(value)
-        low, high = min(low, float(value.min())), max(high, float(value.max()))
+        highest = float(value.max())
+        n_highest = (n_highest if highest <= high else 0) + int((value == max(high, highest)).sum())
+        low, high = min(low, float(value.min())), max(high, highest)
         are_whole = are_whole and bool((value == np.floor(value)).all()) and abs(high) < 2**53
         are_half = are_half and bool((2 * value == np.floor(2 * value)).all())
         if are_half and high - low < MOST_LEVELS:
             distinct |= set(np.unique(value).tolist())
-    return _Summary(n, are_whole, are_half, low, high, distinct)
+    return _Summary(n, are_whole, are_half, low, high, distinct, n_highest)
 
 
-def _of_reals(cells: ValueCells, n_items: int, options: ValueOptions) -> Family:
-    """Student's t, or a histogram if its nats are better where a simple base predicts by both."""
-    bins = histogram_of(cells.value)
-    if bins is None:
-        return StudentT()
-    simple = ValueOptions(causal=options.causal, rank=0, seed=options.seed)
+def _best(
+    groups: Groups,
+    column: str,
+    usual: Family,
+    others: Sequence[Family],
+    *,
+    options: ValueOptions,
+    n: int,
+) -> Family:
+    """The usual family, or one whose nats are better where a simple base predicts by both."""
+    if n < LEAST_TO_COMPARE:
+        return usual
+    share = min(1.0, _MOST_TO_COMPARE / n)
+    order = np.random.default_rng(options.seed).permutation(len(groups))
+    some = groups[np.sort(order[: int(np.ceil(share * len(groups)))])]
+    n_items = groups.n_items if groups.item is not None else 1
+    cells = value_cells(some, column).only_observed()
     known = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
-    gain = _nats(known, n_items + 1, bins, simple) - _nats(known, n_items + 1, StudentT(), simple)
-    return bins if gain > LEAST_GAIN else StudentT()
+    simple = replace(options, rank=0)
+    nats = {family: _nats(known, n_items + 1, family, simple) for family in (usual, *others)}
+    best = max(nats, key=lambda family: nats[family] - LEAST_OF_OTHERS * (family != usual))
+    has_bins = isinstance(usual, StudentT) and n >= LEAST_FOR_BINS
+    bins = histogram_of(cells.value) if has_bins else None
+    if bins is None:
+        return best
+    gain = _nats(known, n_items + 1, bins, simple) - nats[best]
+    return bins if gain > LEAST_GAIN else best
 
 
 def _nats(cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> float:
@@ -112,7 +145,8 @@ def _nats(cells: ValueCells, n_items: int, family: Family, options: ValueOptions
     standard = cells.with_value(base_values(scaled, torch.from_numpy(cells.value)).numpy())
     base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
     value = torch.from_numpy(cells.value[kept.cells])
-    return float(scaled.log_prob(value, base.eta_of(kept.features)).mean())
+    predicted = scaled if isinstance(scaled, Scaled) else base.family
+    return float(predicted.log_prob(value, base.eta_of(kept.features)).mean())
 
 
 def histogram_of(value: Float64[np.ndarray, "values"]) -> Histogram | None:

@@ -36,6 +36,7 @@ class FactorModel:
     The last row of `level`, `loading` and `noise` is that of an item that was not in the training
     groups: the prior's mean and variance. A value is then N(mu + level + loading . f, noise) with
     f ~ N(0, I), all over the group's weight; the first factor is the group's level.
+    `amount`, of families whose heads read it, is the mean of the values as they are.
     """
 
     mu: float
@@ -43,6 +44,7 @@ class FactorModel:
     loading: Float64[np.ndarray, "items factors"]
     noise: Float64[np.ndarray, "items"]
     count: Float64[np.ndarray, "items"]
+    amount: Float64[np.ndarray, "items"] | None = None
 
     @property
     def n_items(self) -> int:

@@ -1,7 +1,7 @@
 """What a head sees of every cell: the factor model's conditional, and sums over the others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -22,7 +22,9 @@ class ValueFeatures:
     `item_count` are the item's mean, and its number of training cells; `neighbors` are means of the
     residuals nearby, without columns where cells have no order. `others`, `expected` and `share`
     are of the values that a table counts: how often they occur among the others, how often their
-    items would have them, and how often the item has.
+    items would have them, and how often the item has. `amounts` are the item's mean value as it is,
+    the sum of the others' values, and that of their items' means; no columns where no head reads
+    them.
     """
 
     mean: Float64[np.ndarray, "cells"]
@@ -35,6 +37,7 @@ class ValueFeatures:
     others: Float64[np.ndarray, "cells classes"]
     expected: Float64[np.ndarray, "cells classes"]
     share: Float64[np.ndarray, "cells classes"]
+    amounts: Float64[np.ndarray, "cells three"]
 
     def take(self, rows: Int64[np.ndarray, "rows"]) -> "ValueFeatures":
         """Those of some cells."""
@@ -72,4 +75,19 @@ def factor_features(
         others=none,
         expected=none,
         share=none,
+        amounts=none,
     )
+
+
+def add_amounts(
+    features: ValueFeatures, model: FactorModel, cells: ValueCells, *, causal: bool
+) -> ValueFeatures:
+    """Fill in `amounts` where the model has some; values of `cells` are as they are."""
+    if model.amount is None:
+        return features
+    from exfam.kernels.value_passes import sum_amounts
+
+    found = np.zeros((cells.n_cells, 3))
+    found[:, 0] = model.amount[model_rows(model, cells)]
+    sum_amounts(cells.offset, cells.value, causal, found)
+    return replace(features, amounts=found)

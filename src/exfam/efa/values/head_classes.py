@@ -41,6 +41,7 @@ class ClassHead:
     family: Categorical | Histogram
     transform: ClassVar[str] = "identity"
     shift: ClassVar[float] = 0.0
+    reads_amounts: ClassVar[bool] = False
 
     def counted(self) -> Counted:
         """All categories or bins."""

@@ -24,6 +24,7 @@ from exfam.efa.values.head_numbers import (
     HeadInputs,
     Numbers,
     Values,
+    amounts_start,
     fit_head_numbers,
     head_inputs,
     location_and_log_scale,
@@ -65,6 +66,7 @@ class CountHead:
 
     family: RoundedStudentT
     transform: ClassVar[str] = "log"
+    reads_amounts: ClassVar[bool] = True
 
     @property
     def shift(self) -> float:
@@ -93,6 +95,7 @@ class CountHead:
         start = [*location_start(), *scale_start(), math.log(_START_DF - 1)]
         if data.table is not None:
             start += [*POOL_START, _START_BIAS, *(_N_SIZES - 1) * [0.0]]
+        start += amounts_start(data.features)
         return fit_head_numbers(nats, start, len(value))
 
     def eta(self, data: HeadData, numbers: Found) -> Float64[Tensor, "cells params"]:
@@ -113,7 +116,10 @@ class CountHead:
         df = 1 + log_df.exp()
         log_t = -(df + 1) / 2 * torch.log1p(r.square() / df) - own[1][:, None] - at
         pool = pool_logits(parts.pool, log_t, numbers[_AT_POOL:_AT_SIZES])
-        weight = torch.cat([parts.sizes, location[:, None]], 1) @ numbers[_AT_SIZES:]
+        weight = (
+            torch.cat([parts.sizes, location[:, None]], 1)
+            @ numbers[_AT_SIZES : _AT_SIZES + _N_SIZES]
+        )
         return torch.cat([smooth, pool + weight[:, None]], 1)
 
     def changed(self, eta: Tensor, change: Tensor) -> Tensor:

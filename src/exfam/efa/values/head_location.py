@@ -26,6 +26,7 @@ from exfam.efa.values.head_numbers import (
     HeadData,
     Numbers,
     Values,
+    amounts_start,
     fit_head_numbers,
     head_inputs,
     location_and_log_scale,
@@ -53,6 +54,7 @@ class Link:
 
     `transform`: the working scale, of values and a shift. `spread`: the unit of a change of the
     first parameter; the second one, if any, is `dispersion` times log s, and changes by it.
+    `reads_amounts`: whether sums of values say something that those of their logarithms do not.
     """
 
     transform: str
@@ -60,6 +62,7 @@ class Link:
     spread: Callable[[Tensor], Tensor]
     dispersion: float = 0.0
     shift: Callable[[Family], float] = lambda family: 0.0
+    reads_amounts: bool = False
 
 
 def _both(
@@ -131,12 +134,12 @@ LINKS = {
     "student-t": Link("identity", _reals, _by_log_scale, 1.0),
     "log-normal": Link("log", _reals, _by_log_scale, 1.0),
     "log-student-t": Link("log", _reals, _by_log_scale, 1.0),
-    "poisson": Link("log", _log_means, _one, shift=_half),
-    "negative-binomial": Link("log", _both, _by_shape, -2.0, shift=_half),
-    "gamma": Link("log", _both, _by_shape, -2.0),
-    "exponential": Link("log", _log_means, _one, shift=lambda family: _OF_ZERO),
-    "weibull": Link("log", _both, _by_lifetimes, -1.0),
-    "tweedie": Link("log", _both, _one, 2.0, shift=lambda family: _OF_ZERO),
+    "poisson": Link("log", _log_means, _one, shift=_half, reads_amounts=True),
+    "negative-binomial": Link("log", _both, _by_shape, -2.0, shift=_half, reads_amounts=True),
+    "gamma": Link("log", _both, _by_shape, -2.0, reads_amounts=True),
+    "exponential": Link("log", _log_means, _one, shift=lambda family: _OF_ZERO, reads_amounts=True),
+    "weibull": Link("log", _both, _by_lifetimes, -1.0, reads_amounts=True),
+    "tweedie": Link("log", _both, _one, 2.0, shift=lambda family: _OF_ZERO, reads_amounts=True),
     "binomial": Link("identity", _log_odds, _one),
     "beta": Link("logit", _shares, _one, -2.0),
 }
@@ -191,8 +194,12 @@ class LocationHead:
     ) -> list[Tensor]:
         """The parameters' columns by the numbers after those of location and scale."""
         columns = self.link.parameters(self, working, location, log_scale, numbers[_AT_EXCESS])
-        weights = numbers[_AT_EXCESS + 1 :]
+        weights = numbers[_AT_EXCESS + 1 :][: self.n_weights]
         return columns + [weight.expand(len(location)) for weight in weights]
+
+    @property
+    def reads_amounts(self) -> bool:
+        return self.link.reads_amounts
 
     def counted(self) -> None:
         """No value is counted."""
@@ -219,7 +226,7 @@ class LocationHead:
         # Of one parameter the scale divides the location, and starts at 1.
         scale = scale_start() if self.n_changes == 2 else [0.0] * 6 + scale_start()[-1:]
         weights = [_START_WEIGHT] * self.n_weights
-        start = [*location_start(), *scale, _START_EXCESS, *weights]
+        start = [*location_start(), *scale, _START_EXCESS, *weights, *amounts_start(data.features)]
         return fit_head_numbers(nats, start, len(value))
 
     def eta(self, data: HeadData, numbers: Found) -> Columns:

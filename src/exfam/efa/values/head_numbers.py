@@ -4,7 +4,12 @@
     log s = c0 + c1 log(v) / 2 + c2 g + c3 m + c4 m^2 + c5 / sqrt(1 + n)
     g     = log((nu + q) / (nu + n)) / 2
 
-g is the group's scale, as in the conditional of a multivariate t.
+g is the group's scale, as in the conditional of a multivariate t. Where there are amounts, with the
+item's mean y_i, and the sums of the others' values and of their items' means, Y and M,
+
+    loc += a0 log y_i + a1 log((alpha + Y) / (alpha + M))
+
+which is what a group's level is of Poisson values whose means have a gamma distribution.
 """
 
 from collections.abc import Callable
@@ -20,7 +25,7 @@ from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.working_scale import WorkingScale
 
 MOST_STEPS = 150
-LOG_NU, LOG_DF = (-1.0, 5.0), (-2.0, 5.0)
+LOG_NU, LOG_DF, LOG_ALPHA = (-1.0, 5.0), (-2.0, 5.0), (-5.0, 8.0)
 # Conditional means are cut there, in standard deviations of all values.
 _MOST_MEAN = 30.0
 # In the scale they are cut here, and have a tighter prior: a parabola of few cells would make
@@ -55,6 +60,7 @@ class HeadInputs:
     scale: Float64[Tensor, "cells scale"]
     chi_square: Float64[Tensor, "cells"]
     n_context: Float64[Tensor, "cells"]
+    amounts: Float64[Tensor, "cells three"]
 
 
 def head_inputs(features: ValueFeatures) -> HeadInputs:
@@ -68,6 +74,7 @@ def head_inputs(features: ValueFeatures) -> HeadInputs:
         torch.from_numpy(np.column_stack([one, half_log, bent, bent * bent, few])),
         torch.from_numpy(features.chi_square),
         torch.from_numpy(features.n_context),
+        torch.from_numpy(features.amounts),
     )
 
 
@@ -81,15 +88,26 @@ def scale_start(of_variance: float = 1.0) -> list[float]:
     return [0.0, of_variance, 0.0, 0.0, 0.0, 1.0, 2.0]
 
 
+def amounts_start(features: ValueFeatures) -> list[float]:
+    """(a0, a1, log alpha), of features that have amounts."""
+    return [0.0, 0.0, 1.5] if features.amounts.shape[1] else []
+
+
 def location_and_log_scale(
     inputs: HeadInputs, numbers: Numbers
 ) -> tuple[Float64[Tensor, "cells"], Float64[Tensor, "cells"]]:
-    """By the first `N_LOCATION + N_SCALE` numbers."""
+    """By the first `N_LOCATION + N_SCALE` numbers, and the last three where there are amounts."""
     scale = numbers[N_LOCATION : N_LOCATION + N_SCALE]
     nu = scale[6].clamp(*LOG_NU).exp()
     group = 0.5 * torch.log((nu + inputs.chi_square) / (nu + inputs.n_context))
     log_scale = inputs.scale @ scale[:5] + scale[5] * group
-    return inputs.location @ numbers[:N_LOCATION], log_scale.clamp(-20.0, 20.0)
+    location = inputs.location @ numbers[:N_LOCATION]
+    if inputs.amounts.shape[1]:
+        item, others, expected = inputs.amounts.T
+        alpha = numbers[-1].clamp(*LOG_ALPHA).exp()
+        ratio = (alpha + others) / (alpha + expected)
+        location = location + torch.stack([item, ratio], 1).log() @ numbers[-3:-1]
+    return location, log_scale.clamp(-20.0, 20.0)
 
 
 def fit_head_numbers(nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int) -> Found:

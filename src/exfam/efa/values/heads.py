@@ -1,9 +1,10 @@
 """How a base predicts the values of a family: the head of every family that it knows.
 
 A head is a few numbers that make the parameters of its `family` from features. Values are modeled
-on a working scale, of a `transform` of value and `shift`; those that are `counted` have a table.
-`fit` gives the numbers and `eta` the parameters by them. A correction of these has `n_changes`
-outputs, and `changed` parameters are those with them.
+on a working scale, of a `transform` of value and `shift`; those that are `counted` have a table. A
+head that `reads_amounts` has sums of values as they are. `fit` gives the numbers and `eta` the
+parameters by them. A correction of these has `n_changes` outputs, and `changed` parameters are
+those with them.
 """
 
 import numpy as np

@@ -46,7 +46,7 @@ def value_steps(
 
     1. overall: the value of an item that no training group had, without a context
     2. item: its level, its loadings and noise, and how often it has what a table counts
-    3. values: the mean given the others
+    3. values: the mean given the others, and their sum
     4. neighbors: means of residuals nearby, of cells in an order
     5. certainty: the variance given the others, and how many they are
     6. scale: the chi-square of the others, until now as large as their number
@@ -69,7 +69,7 @@ def _features(
     unseen = np.full(len(rows), base.model.n_items)
     features = {OVERALL: _without_context(base, full, unseen)}
     features[ITEM] = last = _without_context(base, full, rows)
-    features[VALUES] = last = replace(last, mean=full.mean)
+    features[VALUES] = last = replace(last, mean=full.mean, amounts=full.amounts)
     if base.options.ordered:
         features[NEIGHBORS] = last = replace(last, neighbors=full.neighbors)
     n = full.n_context
@@ -89,7 +89,9 @@ def _without_context(
     """Features of items, by their rows in the model, where no other value is known."""
     model, none = base.model, np.zeros(len(rows))
     level = model.mu + model.level[rows]
-    nothing = np.zeros_like(full.others)
+    nothing, amounts = np.zeros_like(full.others), np.zeros_like(full.amounts)
+    if model.amount is not None:
+        amounts[:, 0] = model.amount[rows]
     return ValueFeatures(
         mean=level,
         variance=model.noise[rows] + np.square(model.loading[rows]).sum(1),
@@ -101,4 +103,5 @@ def _without_context(
         others=nothing,
         expected=nothing,
         share=full.share if base.table is None else base.table.share[rows],
+        amounts=amounts,
     )

@@ -16,7 +16,7 @@ from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.factor_em import FactorModel, fit_factors
-from exfam.efa.values.features import ValueFeatures, factor_features, joined
+from exfam.efa.values.features import ValueFeatures, add_amounts, factor_features, joined
 from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
 from exfam.efa.values.working_scale import WorkingScale, working_scale
@@ -24,6 +24,8 @@ from exfam.families import Family, family_from_config, family_to_config
 
 # As many cells a head is fitted to, at most.
 MOST_FOR_HEAD = 40_000
+# How many cells the mean of all counts as in an item's mean value.
+_MEAN_CELLS, _LEAST_MEAN = 5.0, 1e-9
 # Cells that are predicted at a time.
 BLOCK_CELLS = 500_000
 
@@ -79,6 +81,8 @@ class ValuesBase:
         """All fitted arrays, by name."""
         model, table = self.model, self.table
         arrays = {name: getattr(model, name) for name in ("level", "loading", "noise", "count")}
+        if model.amount is not None:
+            arrays["amount"] = model.amount
         if table is not None:
             arrays |= {"margin": table.margin, "share": table.share}
         return arrays | {"numbers": self.numbers}
@@ -102,8 +106,8 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     counted, table = head.counted(), None
     if counted is not None:
         table = ClassTable(counted, arrays["margin"], arrays["share"])
-    names = ("level", "loading", "noise", "count")
-    model = FactorModel(float(config["mu"]), *(arrays[name] for name in names))
+    fitted = (arrays.get(name) for name in ("level", "loading", "noise", "count", "amount"))
+    model = FactorModel(float(config["mu"]), *fitted)  # type: ignore[arg-type]
     scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
     options, given = ValueOptions(**config["options"]), config["working"]
     unit = (float(given[name]) for name in ("shift", "mean", "sd"))
@@ -198,7 +202,8 @@ class _Given:
         model = fit_factors(
             standard, self.n_items, rank=choice.rank, seed=seed, prior_items=choice.prior_items
         ).model
-        return model, _table_of(self.head, self.cells.take(groups), self.n_items)
+        cells = self.cells.take(groups)
+        return _with_amounts(model, cells, self.head), _table_of(self.head, cells, self.n_items)
 
     def cross_fitted(self, folds: list[Fold], choice: RankChoice) -> KeptFeatures:
         """Features of all cells that are held out in some fold, in a random order."""
@@ -208,12 +213,23 @@ class _Given:
             if model is None:
                 model, table = self.fitted(fold.rest, choice)
             else:
-                table = _table_of(self.head, self.cells.take(fold.rest), self.n_items)
+                rest = self.cells.take(fold.rest)
+                model = _with_amounts(model, rest, self.head)
+                table = _table_of(self.head, rest, self.n_items)
             held_out = self.cells.take(fold.held_out)
             parts.append(features_of(model, table, self.working, held_out, self.options))
         rows = np.concatenate([self.cells.rows_of(fold.held_out) for fold in folds])
         some = np.random.default_rng(self.options.seed).permutation(len(rows))
         return KeptFeatures(joined(parts).take(some), rows[some])
+
+
+def _with_amounts(model: FactorModel, cells: ValueCells, head: Head) -> FactorModel:
+    """The model with the items' mean values as they are, if the head reads them."""
+    if not head.reads_amounts:
+        return model
+    total = np.append(np.bincount(cells.item, cells.value, model.n_items), 0.0)
+    mean = max(total.sum() / max(cells.n_cells, 1), _LEAST_MEAN)
+    return replace(model, amount=(total + _MEAN_CELLS * mean) / (model.count + _MEAN_CELLS))
 
 
 def _check_support(family: Family, value: Float64[np.ndarray, "cells"]) -> None:
@@ -232,7 +248,10 @@ def refitted(base: ValuesBase, cells: ValueCells) -> ValuesBase:
     rank, seed, prior_items = base.rank, base.options.seed, base.prior_items
     fitted = fit_factors(standard, n_items, rank=rank, seed=seed, prior_items=prior_items)
     table = _table_of(base.head, cells, n_items)
-    return replace(base, model=fitted.model, table=table)
+    model = fitted.model
+    if base.model.amount is not None:  # bases of older versions have none
+        model = _with_amounts(model, cells, base.head)
+    return replace(base, model=model, table=table)
 
 
 def _table_of(head: Head, cells: ValueCells, n_items: int) -> ClassTable | None:
@@ -274,4 +293,5 @@ def features_of(
     """Features of cells by a factor model and a table."""
     standard = working.cells(cells)
     found = factor_features(model, standard, causal=options.causal, ordered=options.ordered)
+    found = add_amounts(found, model, cells, causal=options.causal)
     return found if table is None else table.add_features(found, cells, causal=options.causal)
