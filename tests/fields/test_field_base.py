@@ -23,6 +23,7 @@ from exfam.fields.base.kernel import (
     start_numbers,
 )
 from exfam.fields.base.levels import SiteNumber
+from exfam.fields.base.likelihood import CompleteRows
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.maps import Maps, blocks, kernel_of
 from exfam.fields.base.moments import mean_products, pairwise_products
@@ -161,7 +162,8 @@ def test_slopes_of_a_search_are_those_of_automatic_differentiation(space, n_flat
         ridge = RIDGE * (free - start_numbers(n_flat)).square().sum()
         return (nats(free, columns.lag >= 0) - nats(free, columns.lag > 0)) / 5 + ridge
 
-    found = KernelSearch(moments, columns, n_flat=n_flat).of(numbers)
+    rows = CompleteRows(moments, columns.lag)
+    found = KernelSearch(rows, columns, n_flat=n_flat).of(numbers)
     assert found.nats == pytest.approx(float(loss(numbers)))
     assert_allclose(found.slope, torch.func.grad(loss)(numbers), rtol=1e-6, atol=1e-9)
     assert found.slope.abs().min() > 1e-6 or not n_lags
@@ -178,7 +180,9 @@ def test_a_field_carried_along_is_found_to_move():
     covariance = np.exp(-((way) ** 2)) + 0.05 * np.eye(16)
     z = random.multivariate_normal(np.zeros(16), covariance, size=4000)
     products = torch.from_numpy(z.T @ z / len(z))
-    fitted = fit_kernel(products, columns, n_flat=1).of(columns).numpy()
+    rows = CompleteRows(products, columns.lag)
+    fitted = fit_kernel(rows, columns, n_flat=1, variance=products.diagonal().mean())
+    fitted = fitted.of(columns).numpy()
     # What differs between this site now and that one before, and the other way about.
     ours, wanted = ((block - block.T).ravel() for block in (fitted[:8, 8:], covariance[:8, 8:]))
     assert np.corrcoef(ours, wanted)[0, 1] > 0.9

@@ -1,17 +1,25 @@
 """Maps completed: draws of what is censored, and courses of sites whose values are missing."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.fields.base.conditionals import OfMatrix, given_near, nearest_columns
+from exfam.fields.base.conditionals import (
+    OfMatrix,
+    given_near,
+    inverse_of_known,
+    nearest_columns,
+    pattern_parts,
+)
 from exfam.fields.base.courses import CHOICES, CourseChoice, Courses, site_spreads
 from exfam.fields.base.effects import without_effects
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import moments_below
-from exfam.fields.base.maps import Maps, kernel_of
+from exfam.fields.base.maps import Covariance, Maps, kernel_of
+from exfam.fields.base.moments import BESIDE
 
 ROUNDS, SWEEPS, START_ROUNDS = 6, 3, 20
 # What is normal while drawing; later it is chosen.
@@ -32,6 +40,8 @@ Shown = Bool[Tensor, "times sites"]
 ROUNDS_OF_GAPS, N_NEAR = 4, 12
 # Share of missing values below which nothing is gained.
 LEAST_SHARE = 0.02
+# Multiplications that exact levels may take.
+MOST_OF_LEVELS = 4e10
 
 
 def completed(maps: Maps, *, seed: int = 0) -> Maps:
@@ -112,9 +122,16 @@ def _drawn_below(limit: Numbers, generator: torch.Generator) -> Numbers:
     return torch.where(limit < TAIL, far, torch.minimum(near, limit))
 
 
+class CoursesBeside(NamedTuple):
+    """Courses, and the covariance of what their levels are off by as anomalies; None if little."""
+
+    courses: Courses
+    doubt: Covariance | None = None
+
+
 def courses_beside(
     maps: Maps, courses: Courses, choice: CourseChoice, kernel: MovingKernel
-) -> Courses:
+) -> CoursesBeside:
     """Courses of the maps whose missing values are filled in from those near them, in turn.
 
     The mean of the few days that a site was seen on is off by what these days were: its neighbors
@@ -122,7 +139,7 @@ def courses_beside(
     """
     shown = maps.panel.shown
     if float((~shown).double().mean()) < LEAST_SHARE:
-        return courses
+        return CoursesBeside(courses)
     maps = maps.with_lags(0)
     own = maps.sites.own
     covariance = kernel.of(maps.sites.columns)
@@ -134,9 +151,35 @@ def courses_beside(
         expected = _normal(maps, courses) + courses.scale * given.mean
         values = torch.where(shown, maps.panel.values, expected)
         found = whole.with_values(values).courses(choice)
-        left = torch.where(shown, maps.panel.values - _normal(maps, found), 0.0)
-        courses = replace(found, scale=site_spreads(left, shown))
-    return courses
+        courses = _with_spreads(maps, found)
+    n_patterns = len(torch.unique(shown, dim=0))
+    if n_patterns * (float(len(own)) ** 3 + BESIDE) > MOST_OF_LEVELS:
+        return CoursesBeside(courses)
+    return _with_levels(maps, courses, covariance)
+
+
+def _with_levels(maps: Maps, courses: Courses, covariance: Covariance) -> CoursesBeside:
+    """The courses with levels of generalized least squares, where the turns above lead slowly."""
+    rows, shown = maps.rows(courses)
+    precision = JITTER * torch.eye(len(covariance)).to(covariance)
+    right = torch.zeros_like(courses.level)
+    for known, some in pattern_parts(shown):
+        inverse = inverse_of_known(covariance, known)
+        x = rows[some].view(len(known), -1, len(covariance))
+        precision = precision + x.shape[1] * inverse.sum(0)
+        right = right + (x @ inverse).sum((0, 1))
+    doubt = torch.linalg.inv(precision)
+    moved = replace(courses, level=courses.level + courses.scale * (doubt @ right))
+    moved = _with_spreads(maps, moved)
+    unit = courses.scale / moved.scale
+    return CoursesBeside(moved, doubt * unit[:, None] * unit)
+
+
+def _with_spreads(maps: Maps, courses: Courses) -> Courses:
+    """The courses with spreads of what was seen."""
+    shown = maps.panel.shown
+    left = torch.where(shown, maps.panel.values - _normal(maps, courses), 0.0)
+    return replace(courses, scale=site_spreads(left, shown))
 
 
 def _normal(maps: Maps, courses: Courses) -> Float64[Tensor, "times sites"]:

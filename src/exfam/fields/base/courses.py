@@ -16,8 +16,8 @@ MOST_STEP_OF_DAYS = 0.5
 # Directions in which the times of a fit hardly spread are left out: a month of each year has a
 # line, not a circle.
 LEAST_DIRECTION = 0.1
-# A site's own spread is that of this many observations of the common one, and its own ones.
-COMMON_OBSERVATIONS = 5.0
+# A site's own spread is that of at least so many observations of the common one, and its own ones.
+COMMON_OBSERVATIONS, FEWEST_SITES = 5.0, 3
 # Sites beyond the terms of a plane with covariates.
 FEWEST_FREEDOM = 3
 # Of a wave's coefficients, in observations: what a site with a handful of them needs.
@@ -184,8 +184,29 @@ def site_spreads(left: Values, shown: Shown) -> Float64[Tensor, "sites"]:
     count, squares = shown.double().sum(0), left.square().sum(0)
     common = squares.sum() / count.sum().clamp_min(1)
     tiny = torch.finfo(left.dtype).tiny
-    scale = ((squares + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
+    weight = _weight_of_common(left / common.clamp_min(tiny).sqrt(), count)
+    scale = ((squares + weight * common) / (count + weight)).sqrt()
     return torch.where(common > tiny, scale, 1.0)
+
+
+def _weight_of_common(left: Values, count: Float64[Tensor, "sites"]) -> Float64[Tensor, ""]:
+    """How many observations the common spread counts as.
+
+    The ratio of a squared value's variance to that of the sites' own squared spreads, which is what
+    these vary by beyond chance and one standard error of that. `left`: in common spreads
+    """
+    able = count > 1
+    least = left.new_tensor(COMMON_OBSERVATIONS)
+    if int(able.sum()) < FEWEST_SITES:
+        return least
+    count, left, total = count[able], left[:, able], count[able].sum()
+    own = left.square().sum(0) / count
+    usual = (own.square() * count).sum().clamp_min(torch.finfo(left.dtype).tiny)
+    noise = (left.pow(4).sum() / usual - 1).clamp_min(2.0)
+    chance = noise * len(own) / total
+    apart = ((own - 1).square() * count).sum() / total - chance
+    apart = apart.clamp_min(0.0) + chance * (2 / len(own)) ** 0.5
+    return torch.maximum(noise / apart, least)
 
 
 def plane_of(

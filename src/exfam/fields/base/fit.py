@@ -15,10 +15,13 @@ from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence
-from exfam.fields.base.maps import Maps, Sites
+from exfam.fields.base.maps import Covariance, Maps, Sites
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
 from exfam.fields.base.trials import BaseRows, Settings, WholeRows
+
+# Weight of the kernel where levels are in doubt, which products have to bear.
+MOST_OF_KERNEL = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +56,30 @@ def sites_of(
     return Sites(terms, map_columns(points, n_lags), frame.n_flat)
 
 
+def _doubted(
+    settings: Settings,
+    products: Covariance,
+    prior: Covariance,
+    doubt: Float64[Tensor, "sites sites"],
+) -> tuple[Settings, Covariance]:
+    """Settings and products whose shrunk covariance has the levels' doubt added, at all lags."""
+    own, times = settings.shrinkage, len(prior) // len(doubt)
+    share = min(own, MOST_OF_KERNEL)
+    total = (own - share) * prior + (1 - own) * products + doubt.repeat(times, times)
+    return settings._replace(shrinkage=share), total / (1 - share)
+
+
 def fit_base(maps: Maps) -> FieldBase:
     """The base of these maps, whose choices are made by blocks of time held out."""
     maps = completed(maps)
     settings, courses, kernel = choose(maps)
-    courses = courses_beside(maps, courses, settings.courses, kernel)
+    courses, doubt = courses_beside(maps, courses, settings.courses, kernel)
     rows, shown = maps.rows(courses)
     prior = kernel.of(maps.sites.columns)
-    numbers = {"products": mean_products(rows, shown, prior)}
+    products = mean_products(rows, shown, prior)
+    if doubt is not None:
+        settings, products = _doubted(settings, products, prior, doubt)
+    numbers = {"products": products}
     surfaces = fit_surfaces(courses, maps.sites)
     own = kernel.of(maps.sites.columns.take(maps.sites.own))
 

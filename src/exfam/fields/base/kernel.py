@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.likelihood import NatsAndSlope, SeenRows
 from exfam.fields.networks.places import chord_distances, lowest_by_slope, matern_3_2
 
 # A large and a small structure, each with half of what is not a site's own.
@@ -24,7 +25,6 @@ Matrix = Float64[Tensor, "*shape rows columns"]
 FARTHEST, RIDGE = 8.0, 1e-3
 MOST_ROUNDS = 150
 
-Square = Float64[Tensor, "columns columns"]
 Numbers = Float64[Tensor, "numbers"]
 
 
@@ -127,68 +127,47 @@ def start_numbers(n_flat: int) -> Float64[Tensor, "numbers"]:
     return torch.cat([*parts, ends])
 
 
-class NatsAndSlope(NamedTuple):
-    """Nats, and their derivatives by some numbers."""
-
-    nats: float
-    slope: Tensor
-
-
-def fit_kernel(moments: Square, columns: MapColumns, *, n_flat: int) -> MovingKernel:
+def fit_kernel(
+    rows: SeenRows, columns: MapColumns, *, n_flat: int, variance: Float64[Tensor, ""]
+) -> MovingKernel:
     """The kernel under which maps are likeliest given those before them.
 
-    `moments`: mean outer products of the rows' anomalies. Minimized, by L-BFGS, is 1/2 tr(K^-1 S) +
-    1/2 log|K| less the same of the earlier maps' columns, per own column, and a small ridge. What
-    that leaves of the variance is common: values given those around them say little of it, and the
-    spread of whole maps lacks it.
+    Minimized, by L-BFGS, are the nats of `rows` and a small ridge. What that leaves of the mean
+    variance of a value is common: values given those around them say little of it, and the spread
+    of whole maps lacks it.
     """
-    search = KernelSearch(moments, columns, n_flat=n_flat)
+    search = KernelSearch(rows, columns, n_flat=n_flat)
     bounds = [(x - FARTHEST, x + FARTHEST) for x in search.start.tolist()]
     with torch.no_grad():
         numbers = lowest_by_slope(search.of, search.start.tolist(), bounds, most_rounds=MOST_ROUNDS)
-        kernel = MovingKernel(numbers, n_flat)
-        left = moments.diagonal().mean() - kernel.of(columns).diagonal().mean()
+        left = variance - MovingKernel(numbers, n_flat).of(columns).diagonal().mean()
     return MovingKernel(numbers, n_flat, max(0.0, float(left)))
 
 
 class KernelSearch:
     """What a fit minimizes, with derivatives by hand: it is computed a thousand times."""
 
-    def __init__(self, moments: Square, columns: MapColumns, *, n_flat: int) -> None:
-        self.moments, self.start = moments, start_numbers(n_flat)
-        self.before: Int64[Tensor, "before"] = (columns.lag > 0).nonzero()[:, 0]
-        self.n_own = max(1, len(columns.lag) - len(self.before))
-        self.row, self.column = torch.tril_indices(len(moments), len(moments))
+    def __init__(self, rows: SeenRows, columns: MapColumns, *, n_flat: int) -> None:
+        self.rows, self.start, n = rows, start_numbers(n_flat), len(columns.lag)
+        self.row, self.column = torch.tril_indices(n, n)
         row, column = columns.take(self.row), columns.take(self.column)
         way, same = column.points - row.points, row.site == column.site
         self.pairs = ColumnPairs(way, row.lag - column.lag, same)
         self.layout = layout_of(n_flat, way.shape[1])
         # Covariances above the diagonal are those below it.
-        self.weight = torch.where(self.row == self.column, 1.0, 2.0).double() / self.n_own
+        self.weight = torch.where(self.row == self.column, 1.0, 2.0).double()
 
     def of(self, numbers: Numbers) -> NatsAndSlope:
-        """Nats of an own column under the kernel of these numbers, and the ridge."""
+        """Nats of an own value under the kernel of these numbers, and the ridge."""
         terms, away = terms_of(numbers, self.pairs, self.layout), numbers - self.start
-        covariance, before = torch.zeros_like(self.moments), self.before
+        n = int(self.row[-1]) + 1
+        covariance = torch.zeros(n, n).to(numbers)
         covariance[self.row, self.column] = covariance[self.column, self.row] = terms.total()
         covariance.diagonal().add_(JITTER)
-        nats, slope = _nats(covariance, self.moments)
-        if len(before):
-            block = (before[:, None], before)
-            less = _nats(covariance[block], self.moments[block])
-            nats, slope[block] = nats - less.nats, slope[block] - less.slope
+        nats, slope = self.rows.nats(covariance)
         of_pairs = self.weight * slope[self.row, self.column]
         slope = slope_of(terms, self.pairs, self.layout, of_pairs) + 2 * RIDGE * away
-        return NatsAndSlope(nats / self.n_own + RIDGE * float(away.square().sum()), slope)
-
-
-def _nats(covariance: Square, moments: Square) -> NatsAndSlope:
-    """1/2 tr(K^-1 S) + 1/2 log|K|, and 1/2 (K^-1 - K^-1 S K^-1)."""
-    factor = torch.linalg.cholesky(covariance)
-    solved = torch.cholesky_solve(moments, factor)
-    nats = 0.5 * solved.diagonal().sum() + factor.diagonal().log().sum()
-    slope = torch.cholesky_inverse(factor) - torch.cholesky_solve(solved.mT, factor)
-    return NatsAndSlope(float(nats), 0.5 * slope)
+        return NatsAndSlope(nats + RIDGE * float(away.square().sum()), slope)
 
 
 class ColumnPairs(NamedTuple):

@@ -18,13 +18,14 @@ from exfam.fields.base.courses import (
 )
 from exfam.fields.base.effects import Effects, site_effects, without_effects
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
+from exfam.fields.base.likelihood import CompleteRows, IncompleteRows
 from exfam.fields.base.limits import Evidence, observation_below
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
 
 N_FOLDS = 5
-# Share of missing values from which kernels are fitted again, how often, and how carefully.
-MANY_MISSING, REFITS, MOST_OF_A_REFIT = 0.15, 2, 4e9
+# Share of missing values from which kernels are fitted to rows, not to products of pairs.
+MANY_MISSING = 0.15
 
 Rows = Float64[Tensor, "rows columns"]
 Shown = Bool[Tensor, "rows columns"]
@@ -196,16 +197,16 @@ def kernel_of_columns(
 ) -> MovingKernel:
     """The kernel that fits rows of these columns.
 
-    Where many values are missing few rows show both of a pair: then fitted again, to what is
-    expected of all rows under the kernel before.
+    Where many values are missing few rows show both of a pair: then it fits each row's own values.
     """
-    kernel = fit_kernel(pairwise_products(rows, shown), columns, n_flat=n_flat)
+    values = torch.where(shown, rows, 0.0)
+    evidence: CompleteRows | IncompleteRows
     if float((~shown).double().mean()) < MANY_MISSING:
-        return kernel
-    for _ in range(REFITS):
-        products = mean_products(rows, shown, kernel.of(columns), most=MOST_OF_A_REFIT)
-        kernel = fit_kernel(products, columns, n_flat=n_flat)
-    return kernel
+        evidence = CompleteRows(pairwise_products(rows, shown), columns.lag)
+    else:
+        evidence = IncompleteRows(values, shown, columns.lag)
+    variance = values.square().sum() / shown.sum().clamp_min(1)
+    return fit_kernel(evidence, columns, n_flat=n_flat, variance=variance)
 
 
 def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:
