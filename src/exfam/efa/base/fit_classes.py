@@ -16,15 +16,15 @@ from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import Groups
 
 # How many classes are tried; of so many folds; fitted to about so many elements.
-N_CLASSES, N_FOLDS, MOST_FITTED = (8, 24, 64), 5, 400_000
+N_CLASSES, N_FOLDS, MOST_FITTED = (64, 24, 8), 5, 400_000
 # By so many items of a larger catalog, and outputs of theirs at most.
 MOST_ITEMS, MOST_OUTPUTS = 20_000, 5_000_000
-# More classes are to gain so many standard errors.
-_STANDARD_ERRORS = 1.5
+# Fewer classes, and any at all, are to gain so many standard errors.
+_STANDARD_ERRORS = 2.0
 # Of a class before it has groups: elements, as a share of all items, that are as all groups'.
-_SMOOTHING = 0.05
+_SMOOTHING = 0.25
 # Rounds of a fit (EM), which ends where one gains less, in nats a group.
-_ROUNDS, _TOLERANCE = 60, 1e-3
+_ROUNDS, _TOLERANCE = 60, 2e-3
 # How firmly numbers are held at their start, in nats a target.
 _HOLD = 1e-3
 
@@ -53,7 +53,7 @@ def choose_classes(
     inputs = left_out.inputs(ridge)
     eta, best = ridge_link(inputs.link, ridge.numbers), None
     most = eta.new_zeros(len(eta))
-    for n_classes in N_CLASSES if len(eta) > 1 else ():
+    for n_classes in N_CLASSES if len(eta) > 1 and (folds != 0).any() else ():
         fold = _fit(held[folds != 0], n_classes, seed=seed)
         gain = _gain(inputs._replace(lift=left_out.lifts(_together([fold]))), eta)
         more = gain - most
@@ -71,25 +71,28 @@ def _together(folds: list[_Fold]) -> ItemClasses:
 
 
 def _fit(held: scipy.sparse.csr_array, n_classes: int, *, seed: int) -> _Fold:
-    """The most likely classes of groups x items near a random start (EM)."""
+    """Classes of groups x items, likely ones (EM): at first a random group each, and as all are."""
     held = held[:: 1 + held.nnz // MOST_FITTED].astype(np.float32)
     turned, count = held.T.tocsr(), np.asarray(held.sum(0)).ravel() + 0.5
-    usual = (count * (_SMOOTHING * len(count) / count.sum())).astype(np.float32)[:, None]
+    popularity = (count / count.sum()).astype(np.float32)[:, None]
+    prior = _SMOOTHING * len(count) * popularity
     random = np.random.default_rng([seed, n_classes])
-    share = random.dirichlet(np.full(n_classes, 0.3), size=held.shape[0]).astype(np.float32)
-    before = -np.inf
+    near = held[random.integers(held.shape[0], size=n_classes)].toarray().T
+    near += popularity * (near.sum() / n_classes + 1)
+    size, before = np.ones(n_classes), -np.inf
     for _ in range(_ROUNDS):
-        near = turned @ share + usual
-        length, size = near.sum(0), share.sum(0) + 1
+        length = near.sum(0)
         log_share = held @ np.log(near / length) + np.log(size / size.sum())
         most = log_share.max(1, keepdims=True, initial=-np.inf)
-        share = np.exp(log_share - most)
+        share = np.exp(log_share - most, dtype=np.float32)
         total = share.sum(1, keepdims=True)
         share /= total
+        near, size = turned @ share + prior, share.sum(0) + 1
         after = float((np.log(total) + most).sum()) / max(1, len(share))
         if after - before < _TOLERANCE:
             break
         before = after
+    length = near.sum(0)
     parts = (near / length, length, size)
     return _Fold(*(torch.from_numpy(part.astype(np.float32)) for part in parts))
 
