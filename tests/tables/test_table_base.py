@@ -195,7 +195,9 @@ def test_derivatives_of_pools(kind):
         nats = _LabelNats(random.normal(size=(3, 30, 4)), random.integers(0, 4, 30), share)
     else:
         scales = random.normal(size=(2, 30))
-        nats = _NumberNats(random.normal(size=(3, 30)), *scales, y, share, log_least=-0.7)
+        nats = _NumberNats(
+            random.normal(size=(3, 30)), *scales, y, share, log_least=-0.7, n_apart=2
+        )
     point = random.normal(size=6)[: 4 if kind == "labels" else 6]
     value, slope = (lambda free, k=k: nats(free)[k] for k in (0, 1))
     assert scipy.optimize.check_grad(value, slope, point) < 1e-5

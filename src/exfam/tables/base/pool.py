@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -10,10 +11,10 @@ from scipy.special import expit, gammaln, log_softmax, softmax
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
-# Weights are shrunk to equal ones as if by so many rows, that of the first member, which knows
-# nothing of a row, to this multiple (a logarithm) of the others'.
+# Weights are shrunk to equal ones as if by so many rows, those of the first member, which knows
+# nothing of a row, and of ridge regression to this multiple (a logarithm) of the others'.
 _ROWS_OF_SHRINKAGE = 1.0
-_LOG_OF_FIRST = -2.0
+_LOG_OF_APART = -2.0
 _STEPS = 100
 # Lighter tails gain .01 nats where new rows are like those of training, and lose several where
 # they are not.
@@ -150,17 +151,18 @@ def pool_numbers(
         _NumberNats(own, log_scale, np.log(np.maximum(variance, _LEAST_VARIANCE)), y, share)
         for own, log_scale, variance in zip(locations, log_scales, variances, strict=True)
     ]
+    rules: dict[str, Any] = {"log_least": log_least, "n_apart": n_apart}
     n_free = len(locations[0]) + 3
     first = []
     for df in DEGREES:
-        nats = replace(parts[0], df=df, log_least=log_least)
+        nats = replace(parts[0], df=df, **rules)
         free = _minimum(nats, n_free)
         first.append((nats(free)[0], df, free))
     _, df, free = min(first, key=lambda fit: fit[0])
-    more = (_minimum(replace(part, df=df, log_least=log_least), n_free) for part in parts[1:])
+    more = (_minimum(replace(part, df=df, **rules), n_free) for part in parts[1:])
     every = np.stack([free, *more])
     scales = np.column_stack([every[:, -3], 1 + every[:, -2], widens * np.exp(every[:, -1])])
-    return Pool(np.stack([_shares(own) for own in every[:, :-3]]), scales, df)
+    return Pool(np.stack([_shares(own, n_apart) for own in every[:, :-3]]), scales, df)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +176,11 @@ class _NumberNats:
     share: Float64[np.ndarray, "rows"]
     df: float = DEGREES[0]
     log_least: float = -np.inf
+    n_apart: int = 1
 
     def __call__(self, free: Free) -> tuple[float, Free]:
-        shares, df, shrinkage = _shares(free[:-3]), self.df, _ROWS_OF_SHRINKAGE / len(self.y)
+        shares, df = _shares(free[:-3], self.n_apart), self.df
+        shrinkage = _ROWS_OF_SHRINKAGE / len(self.y)
         mixed, (added, factor, spread) = shares @ self.location, free[-3:]
         both = 2 * (added + (1 + factor) * self.log_scale), 2 * spread + self.log_variance
         scale = np.logaddexp(*both) / 2
@@ -208,7 +212,9 @@ def _minimum(nats: Callable[[Free], tuple[float, Free]], n_numbers: int) -> Free
     return minimum
 
 
-def _shares(free: Float64[np.ndarray, " members"]) -> Float64[np.ndarray, " members"]:
+def _shares(
+    free: Float64[np.ndarray, " members"], n_apart: int = 1
+) -> Float64[np.ndarray, " members"]:
     """Weights that sum to 1."""
-    shares: np.ndarray = softmax(np.append(free[0] + _LOG_OF_FIRST, free[1:]))
+    shares: np.ndarray = softmax(np.append(free[:n_apart] + _LOG_OF_APART, free[n_apart:]))
     return shares
