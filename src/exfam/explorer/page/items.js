@@ -255,6 +255,11 @@ function showValue(own) {
     own.labels ? shares(own, typed) : curve(own, typed, column)));
 }
 
+function distance(lag) {
+  if (!lag) return "";
+  return lag > 0 ? `, ${lag} before` : `, ${-lag} after`;
+}
+
 function showReasons(why) {
   const left = why.n_entries - why.entries.length;
   replace(parts.reasonsOf,
@@ -263,7 +268,7 @@ function showReasons(why) {
       `; by the base alone ${percent(why.alone)}. Attention adds ${signed(why.correction)} nats to its output` +
       `${why.classes ? `, the kind of group ${signed(why.classes)}` : ""}.`),
     contributions("What each item adds to the base's score, exactly", why.entries.map((one) => (
-      { ...one, name: one.name + (one.lag ? `, ${one.lag} before` : "") }))),
+      { ...one, name: one.name + distance(one.lag) }))),
     element("p", { class: "quiet" }, `Score ${signed(why.score)}${left > 0 ? `; ${left} smaller parts are not shown` : ""}.`));
 }
 
