@@ -80,7 +80,7 @@ def test_what_has_no_name_is_numbered_or_unknown():
 
 def test_only_models_with_attention():
     marginal = make("marginal").fit(GROUPS)
-    with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
+    with pytest.raises(ExfamError, match="`model` must have attention"):
         explain_groups(marginal.members_, GROUPS, marginal.vocabulary_)
-    with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
+    with pytest.raises(ExfamError, match="`model` must have attention"):
         group_vectors(marginal.members_[0], GROUPS, marginal.schema_)

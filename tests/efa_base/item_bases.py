@@ -5,7 +5,7 @@ import torch
 
 from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.histories import N_FILTERS
-from exfam.efa.base.neighbors import NeighborItems, backwards
+from exfam.efa.base.neighbors import NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.sets import held_items
 from exfam.efa.base.transitions import TransitionItems
@@ -45,7 +45,8 @@ def fit(kind, groups):
         base.repeats.copy_(torch.tensor([-0.4, 0.3]))
         return base.eval()
     if kind == "neighbors":
-        before, after = (fit("transitions", own) for own in (groups, backwards(groups)))
+        line = lined_up(groups)
+        before, after = (fit("transitions", own) for own in (line, backwards(line)))
         base = NeighborItems(fit("ridge of some", groups), before, after)
         base.weights.copy_(torch.tensor(WEIGHTS))
         return base.eval()

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import exfam
+from efa_base.item_bases import rich_groups
 from exfam import EFA
-from exfam.efa.base.neighbors import NeighborItems, backwards
+from exfam.efa.base.neighbors import NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
 from exfam.groups import Groups
 
@@ -63,3 +64,33 @@ def test_a_chain_read_backwards_has_the_same_probabilities(model):
     other = turned.log_prob(backwards(new)).reshape(-1, LENGTH)[:, ::-1]
     np.testing.assert_allclose(own, other, atol=0.05)
     np.testing.assert_array_equal(backwards(backwards(new)).item, new.item)
+
+
+def test_what_comes_before_goes_by_position_and_then_by_item():
+    groups = chains(30, seed=4)
+    random = np.random.default_rng(0)
+    day = np.repeat([np.arange(LENGTH) // 2], len(groups), axis=0).ravel().astype(float)
+    groups = groups.with_(position=day, ordered=False)
+    shuffled = np.concatenate([random.permutation(LENGTH) + first for first in groups.start])
+    other = groups.with_(item=groups.item[shuffled], position=day[shuffled])
+    line, same = lined_up(groups), lined_up(other)
+    np.testing.assert_array_equal(line.item, same.item)
+    np.testing.assert_array_equal(line.position, day)
+    assert (np.diff(line.item.reshape(-1, 2)) >= 0).all()
+    model = EFA(attention="none", support="none").fit(groups)
+    again = EFA(attention="none", support="none").fit(other)
+    assert isinstance(model.members_[0].item_part.base, NeighborItems)
+    # The same item twice at one position is in one order or the other.
+    own, others = (
+        np.sort(fitted.log_prob(given).reshape(-1, LENGTH))
+        for fitted, given in ((model, groups), (again, other))
+    )
+    np.testing.assert_allclose(own, others, atol=1e-4)
+
+
+def test_groups_of_all_lengths_are_put_in_order():
+    groups = rich_groups(ranges=True)
+    line = lined_up(groups)
+    assert line.context_start is None
+    for own, other in zip(groups, line, strict=True):
+        assert sorted(own.item) == sorted(other.item) and len(own.item) == len(other.item)

@@ -28,8 +28,9 @@ def with_classes():
     model = EFA(**COLUMNS, attention="none", progress=False).fit(baskets())
     chance = torch.rand(8, 2, 3, generator=torch.Generator().manual_seed(0)) + 0.1
     size = torch.arange(1.0, 7.0).view(2, 3)
-    model.members_[0].item_part.base.classes = ItemClasses(chance, length=size, size=size)
-    model.members_[0].item_part.base.classes.weight.copy_(torch.tensor([0.7, -0.1]))
+    classes = ItemClasses(chance, length=size, size=size).eval()
+    classes.weight.copy_(torch.tensor([0.7, -0.1]))
+    model.members_[0].item_part.base.classes = classes
     return model
 
 

@@ -8,6 +8,7 @@ from exfam.efa.attributes.weigh_new import set_new_weights
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
+from exfam.efa.base.neighbors import is_line
 from exfam.efa.fit_earlier import Judged, fit_earlier_columns
 from exfam.efa.gate import set_gates
 from exfam.efa.held_out import some_to_validate
@@ -137,7 +138,7 @@ def _fit_fold(
             seed=seed,
             weight=plan.weight,
             search=search,
-            ordered=estimator.encoding_ != "none",
+            ordered=estimator.encoding_ != "none" and is_line(plan.train),
         )
         some = None
         if plan.validation is not None and plan.holds_out:

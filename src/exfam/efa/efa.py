@@ -13,6 +13,7 @@ from exfam.conditionals import CONDITIONALS
 from exfam.efa.attributes.enlarge import set_new_items
 from exfam.efa.attributes.estimator import AttributedEstimator
 from exfam.efa.base.kept import KeptOutputs
+from exfam.efa.base.neighbors import is_line
 from exfam.efa.corrected import fit_corrected, fit_without_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
@@ -263,8 +264,9 @@ class EFA(
         has_base = self.base != "none" and (plan.items or has_value_base(plan))
         kind = "otherwise"
         if has_base and not plan.values:
-            unordered = "both_sides" if self._has_positions else "sets"
-            kind = "sequences" if self.direction == "causal" else unordered
+            is_sequence = self._has_positions and is_line(plan.train)
+            others = "both_sides" if is_sequence else "sets"
+            kind = "sequences" if self.direction == "causal" else others
         elif has_base and has_value_base(plan) and not plan.items:
             kind = "values"
         self.resolved_ = resolved(self, kind=kind, size=plan.size)

@@ -14,7 +14,7 @@ from exfam.efa.base.fit_transitions import (
     fit_transition_items,
     some_targets,
 )
-from exfam.efa.base.neighbors import N_PARTS, NeighborItems, backwards
+from exfam.efa.base.neighbors import N_PARTS, NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import Groups
@@ -27,7 +27,8 @@ def fit_neighbor_items(
     ridge: RidgeItems, groups: Groups, *, support: str, seed: int
 ) -> NeighborItems:
     """The base of these groups, to which the ridge scores were fitted."""
-    both = (groups, backwards(groups))
+    line = lined_up(groups)
+    both = (line, backwards(line))
     transitions = (
         fit_transition_items(own, ridge.n_items, support=support, seed=seed) for own in both
     )

@@ -4,7 +4,8 @@
 
 with the outputs of ridge scores of all others, of transitions from the items before, and of
 transitions counted backwards from the items after. The four weights are fitted to targets whose
-group all three have left out.
+group all three have left out. What comes before and after is by position, and among equal positions
+by the items' codes, so that the order of rows means nothing.
 """
 
 from collections.abc import Callable
@@ -21,9 +22,11 @@ from exfam.efa.base.ridge_link import LinkInputs, ridge_link
 from exfam.efa.base.sets import Where
 from exfam.efa.base.transitions import LEAST_OF_POPULARITY, TransitionItems
 from exfam.groups import Batch, Groups
-from exfam.groups.arrange import with_rows
+from exfam.groups.arrange import sequential_batches, with_rows
 
 N_PARTS = 4
+# Elements that are put in order at a time.
+_AT_ONCE = 100_000
 
 
 class NeighborItems(nn.Module):
@@ -69,10 +72,11 @@ class NeighborItems(nn.Module):
         return torch.stack([*outputs, popularity.expand_as(outputs[0])])
 
     def _parts(self, batch: Batch, where: Where) -> list[tuple[Any, Batch, Where]]:
+        forward, backward = both_orders(batch)
         return [
             (self.ridge, batch, where),
-            (self.before, batch, where),
-            (self.after, *read_backwards(batch, where)),
+            (self.before, *read_along(batch, where, forward)),
+            (self.after, *read_along(batch, where, backward)),
         ]
 
     def contributions(
@@ -80,20 +84,15 @@ class NeighborItems(nn.Module):
     ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
         """The output of one item a row without context, in nats, and what elements add to it.
 
-        But for what is by classes of groups.
-
-        What an element adds to a part's score becomes what it adds to the part's output, see
-        `_in_nats`; that an item was there before is added by these earlier elements. In evaluation
-        mode. NaN for what no part sees.
+        All but `lift`, what is by classes of groups. What an element adds to a part's score becomes
+        what it adds to the part's output, see `_in_nats`; that an item was there before is added by
+        these earlier elements. In evaluation mode. NaN for what no part sees.
         """
-        turned, there = read_backwards(batch, where)
-        parts = [
-            _ridge_nats(self.ridge, batch, where, item),
-            _transition_nats(self.before, batch, where, item),
-            _transition_nats(self.after, turned, there, item),
-        ]
+        parts = [_ridge_nats(self.ridge, batch, where, item)]
+        for base, line in zip((self.before, self.after), both_orders(batch), strict=True):
+            alone, added = _transition_nats(base, *read_along(batch, where, line), item)
+            parts.append((alone, added.gather(1, line.argsort(1)[where[0]])))
         without = self.ridge.log_popularity(batch, where, item)[0] * self.weights[3]
-        parts[2] = (parts[2][0], parts[2][1].gather(1, _opposite(turned)[where[0]]))
         for weight, (alone, _) in zip(self.weights, parts, strict=False):
             without = without + weight * alone
         added = torch.stack([own for _, own in parts])
@@ -110,6 +109,7 @@ class NeighborItems(nn.Module):
     def add(self, groups: Groups) -> None:
         """Take in further groups; weights and what the parts were fitted to stay."""
         self.ridge.add(groups)
+        groups = lined_up(groups)
         self.before.add(groups)
         self.after.add(backwards(groups))
 
@@ -176,28 +176,59 @@ def _transition_nats(
     return output(start), torch.where(same, added.nan_to_num() + shares, added)
 
 
-def read_backwards(batch: Batch, where: Where) -> tuple[Batch, Where]:
-    """A batch with the elements of each group in opposite order, and where some are then."""
-    opposite = _opposite(batch)
-    columns = ("item", "target", "element", "steps_back")
-    turned = {name: getattr(batch, name).gather(1, opposite) for name in columns}
-    return replace(batch, **turned), (where[0], opposite[where])
+def is_line(groups: Groups) -> bool:
+    """Whether positions, if there are any, have one coordinate."""
+    return groups.position is None or groups.position.ndim == 1
 
 
-def _opposite(batch: Batch) -> Int64[Tensor, "batch length"]:
-    """The position that each has in the opposite order; padding stays."""
+def both_orders(
+    batch: Batch,
+) -> tuple[Int64[Tensor, "batch length"], Int64[Tensor, "batch length"]]:
+    """The elements of each group in order of position, and in the opposite order; then padding."""
+    assert batch.item is not None
+    line = batch.item.sort(dim=1, stable=True).indices
+    for key in (batch.position, -batch.steps_back, ~batch.present):
+        line = line.gather(1, key.gather(1, line).sort(dim=1, stable=True).indices)
     size = batch.present.sum(1, keepdim=True)
-    position = torch.arange(batch.present.shape[1], device=size.device).expand_as(batch.present)
-    return torch.where(position < size, size - 1 - position, position)
+    position = torch.arange(line.shape[1], device=line.device).expand_as(line)
+    opposite = torch.where(position < size, size - 1 - position, position)
+    return line, line.gather(1, opposite)
+
+
+def read_along(
+    batch: Batch, where: Where, line: Int64[Tensor, "batch length"]
+) -> tuple[Batch, Where]:
+    """A batch with the elements of each group in another order, and where some are then."""
+    columns = ("item", "target", "element", "steps_back")
+    turned = {name: getattr(batch, name).gather(1, line) for name in columns}
+    return replace(batch, **turned), (where[0], line.argsort(1)[where])
+
+
+def lined_up(groups: Groups) -> Groups:
+    """Groups with their elements in order of position, without context ranges."""
+    rows, length = groups.elements(), groups.stop - groups.start
+    first = np.cumsum(length) - length
+    for index in sequential_batches(groups, max_tokens=_AT_ONCE):
+        batch = groups.pad(index)
+        line, _ = both_orders(batch)
+        is_own = (batch.present & (batch.steps_back == 0)).gather(1, line)
+        own, before = length[index], np.cumsum(length[index]) - length[index]
+        at = np.repeat(first[index] - before, own) + np.arange(own.sum())
+        rows[at] = batch.element.gather(1, line)[is_own].numpy()
+    return _with_elements(groups, rows)
 
 
 def backwards(groups: Groups) -> Groups:
     """Groups with their elements in opposite order, without context ranges."""
+    length, rows = groups.stop - groups.start, groups.elements()
+    stop = np.cumsum(length)
+    group = np.repeat(np.arange(len(groups)), length)
+    return _with_elements(groups, rows[(stop + stop - length - 1)[group] - np.arange(len(rows))])
+
+
+def _with_elements(groups: Groups, rows: Int64[np.ndarray, "rows"]) -> Groups:
     length = groups.stop - groups.start
     stop = np.cumsum(length)
-    rows = groups.elements()
-    group = np.repeat(np.arange(len(groups)), length)
-    opposite = rows[(stop + stop - length - 1)[group] - np.arange(len(rows))]
     bounds: dict[str, Any] = {"start": stop - length, "stop": stop}
     no_more = dict.fromkeys(("context_start", "context_stop", "tied"))
-    return with_rows(groups, opposite, **bounds, **no_more)
+    return with_rows(groups, rows, **bounds, **no_more)
