@@ -177,14 +177,17 @@ def mean_ratio(rows: list[dict[str, Any]]) -> float | None:
     return float(np.exp(np.mean(np.log(cpu["before"]) - np.log(cpu["this"]))))
 
 
-def show_devices(rows: list[dict[str, Any]]) -> None:
-    shown = Table(title="whole default fits, seconds of a clock")
-    for name in ("fit", "device", "seconds", "CPU s", "validation", "test"):
-        shown.add_column(name, justify="left" if name in ("fit", "device") else "right")
+def show(
+    title: str, rows: list[dict[str, Any]], by: str, figures: dict[str, tuple[str, str]]
+) -> None:
+    """A table of fits; `figures`: by header, keys of rows and how their numbers are written."""
+    shown = Table(title=f"whole default fits, {title}")
+    for name in ("fit", by, *figures, "validation", "test"):
+        shown.add_column(name, justify="left" if name in ("fit", by) else "right")
     for row in rows:
         scores = (f"{row[part]:.5f}" if part in row else "" for part in ("validation", "test"))
-        figures = (f"{row['seconds']:.1f}", f"{row['cpu']:.1f}")
-        shown.add_row(row["fit"], row["device"], *figures, *scores)
+        written = (f"{row[key]:{form}}" for key, form in figures.values())
+        shown.add_row(row["fit"], row[by], *written, *scores)
     console.print(shown)
 
 
@@ -199,20 +202,8 @@ def by_device(names: list[str], devices: list[str], out: str | None) -> None:
 
                 gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
                 write_kept(out, rows, what="seconds of a fit, one fresh process each", gpu=gpu)
-    show_devices(rows)
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    shown = Table(title="whole default fits, CPU seconds of one thread")
-    for name in ("fit", "version", "CPU s", "peak GB", "validation", "test"):
-        shown.add_column(name, justify="left" if name in ("fit", "version") else "right")
-    for row in rows:
-        scores = (f"{row[part]:.5f}" if part in row else "" for part in ("validation", "test"))
-        figures = (f"{row['cpu']:.2f}", f"{row['peak_gb']:.2f}")
-        shown.add_row(row["fit"], row["version"], *figures, *scores)
-    console.print(shown)
-    if (ratio := mean_ratio(rows)) is not None:
-        console.print(f"geometric mean of before / this: {ratio:.2f}")
+    figures = {"seconds": ("seconds", ".1f"), "CPU s": ("cpu", ".1f")}
+    show("seconds of a clock", rows, "device", figures)
 
 
 def main() -> None:
@@ -240,7 +231,10 @@ def main() -> None:
             from kept import write_kept
 
             write_kept(arguments.out, rows, what=what, mean_ratio=mean_ratio(rows))
-    show(rows)
+    figures = {"CPU s": ("cpu", ".2f"), "peak GB": ("peak_gb", ".2f")}
+    show("CPU seconds of one thread", rows, "version", figures)
+    if (ratio := mean_ratio(rows)) is not None:
+        console.print(f"geometric mean of before / this: {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ _LENGTH, _ANISOTROPY, _PERSISTENCE, _DRIFT = 0.2, 2.0, 0.9, 0.08
 _OUTSIDE = 0.05
 
 Sites = Float[np.ndarray, "sites"]
-Places = Float[np.ndarray, "sites 2"]
+Points = Float[np.ndarray, "sites 2"]
 BySites = Float[np.ndarray, "sites sites"]
 Maps = Float[np.ndarray, "steps sites"]
 
@@ -51,7 +51,7 @@ class FieldProcess:
     """
 
     labels: np.ndarray
-    coordinates: Places
+    coordinates: Points
     mean: Sites
     amplitude: Sites
     scale: Sites
@@ -175,12 +175,12 @@ def _draw_process(n_sites: int, *, season: float, seed: int) -> FieldProcess:
     check_positive("season", season, zero=True)
     random = np.random.default_rng(seed)
     coordinates = random.uniform(_LOW, _HIGH, (n_sites, 2))
-    place = _plane(coordinates)
-    far = np.sqrt(3) * cdist(place, place) / 0.5
+    points = _plane(coordinates)
+    far = np.sqrt(3) * cdist(points, points) / 0.5
     smooth = _root((1 + far) * np.exp(-far))
     hills, sizes, seasons = (smooth @ random.standard_normal((n_sites, 3))).T
     nugget = random.standard_normal(n_sites)
-    transition, stationary = _winds(place, random.uniform(0, 2 * np.pi, 2))
+    transition, stationary = _winds(points, random.uniform(0, 2 * np.pi, 2))
     width = len(str(n_sites))
     return FieldProcess(
         labels=np.array([f"site {n + 1:0{width}}" for n in range(n_sites)], dtype=object),
@@ -200,40 +200,40 @@ def _root(covariance: BySites) -> BySites:
     return (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T
 
 
-def _plane(coordinates: Places) -> Places:
-    """Places to the east and north of a corner of the area, as shares of its width."""
+def _plane(coordinates: Points) -> Points:
+    """Points to the east and north of a corner of the area, as shares of its width."""
     # A plane that is true to distance in the middle: correlations in it are valid ones.
     narrow = np.cos(np.radians((_LOW[0] + _HIGH[0]) / 2))
     north, east = (coordinates - _LOW).T
     return np.stack([narrow * east, north], axis=1) / (narrow * (_HIGH[1] - _LOW[1]))
 
 
-def _winds(place: Places, phase: Float[np.ndarray, "2"]) -> tuple[BySites, BySites]:
+def _winds(points: Points, phase: Float[np.ndarray, "2"]) -> tuple[BySites, BySites]:
     """The transition and the stationary covariance, with variance 1 at every site."""
-    upwind = place - np.array([_DRIFT, 0.0])
-    width = 0.25 / np.sqrt(len(place))
-    near = np.exp(-0.5 * cdist(upwind, place, "sqeuclidean") / width**2)
+    upwind = points - np.array([_DRIFT, 0.0])
+    width = 0.25 / np.sqrt(len(points))
+    near = np.exp(-0.5 * cdist(upwind, points, "sqeuclidean") / width**2)
     # Rows sum to less than 1: the process is stationary.
     transition = _PERSISTENCE * near / (near.sum(axis=1, keepdims=True) + _OUTSIDE)
-    stationary = solve_discrete_lyapunov(transition, _innovation(place, phase))
+    stationary = solve_discrete_lyapunov(transition, _innovation(points, phase))
     sd = np.sqrt(np.diag(stationary))
     return transition * sd / sd[:, None], stationary / np.outer(sd, sd)
 
 
-def _innovation(place: Places, phase: Float[np.ndarray, "2"]) -> BySites:
-    """An exponential correlation whose length and direction change from place to place.
+def _innovation(points: Points, phase: Float[np.ndarray, "2"]) -> BySites:
+    """An exponential correlation whose length and direction change over the area.
 
     Source: Paciorek & Schervish (2006), eq. 8.
     """
-    length = _LENGTH * np.exp(0.3 * np.sin(2 * np.pi * place[:, 0] + phase[0]))
-    angle = np.pi / 4 * np.sin(2 * np.pi * place[:, 1] + phase[1])
+    length = _LENGTH * np.exp(0.3 * np.sin(2 * np.pi * points[:, 0] + phase[0]))
+    angle = np.pi / 4 * np.sin(2 * np.pi * points[:, 1] + phase[1])
     along = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     across = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
     kernel = _ANISOTROPY * along[:, :, None] * along[:, None, :]
     kernel = kernel + across[:, :, None] * across[:, None, :] / _ANISOTROPY
     kernel = length[:, None, None] ** 2 * kernel
     both = (kernel[:, None] + kernel[None]) / 2
-    step = place[:, None] - place[None]
+    step = points[:, None] - points[None]
     far = np.einsum("ija,ijab,ijb->ij", step, np.linalg.inv(both), step)
     area = np.linalg.det(kernel) ** 0.25
     overlap = np.outer(area, area) / np.sqrt(np.linalg.det(both))
