@@ -92,6 +92,19 @@ def test_known_rates_are_within_their_intervals():
     assert abs(share - 0.3) < 4 * error[1] + 0.1 and 0.2 < numbers[0] < 0.45
 
 
+@pytest.mark.parametrize("unit", [1e-9, 8.64e13])
+def test_units_of_time_do_not_matter(unit):
+    random = np.random.default_rng(5)
+    waits = random.gamma(0.7, 1.0, size=(24, 8)) * np.exp(random.normal(size=24))[:, None]
+    frame = {"s": np.repeat(np.arange(24), 8), "t": waits.cumsum(1).ravel()}
+    scaled = frame | {"t": frame["t"] * unit}
+    columns = {"group": "s", "time": "t", "attention": "none", "progress": False}
+    one, other = (EventEFA(**columns).fit(own) for own in (frame, scaled))
+    assert other.score(scaled) + np.log(unit) == pytest.approx(one.score(frame), abs=1e-4)
+    found, expected = other.predict(scaled, end=2e3 * unit), one.predict(frame, end=2e3)
+    np.testing.assert_allclose(found.high / unit, expected.high, rtol=1e-3)
+
+
 def test_a_pace_makes_counts_negative_binomial():
     """A Poisson process with a gamma factor: the likelihood of a stream has a closed form."""
     model = EventEFA(**HAWKES, time_base="poisson").fit(excited())
@@ -229,6 +242,11 @@ def test_hours_are_learned_and_likelihoods_stay_exact():
     speed = clock.speed.reshape(7, 24).mean(0)
     assert speed[9:15].min() > 2 * speed[[2, 3, 20, 21]].max()
     assert model.score(frame) > EventEFA(time="t", **plain).fit(frame).score(frame)
+    night = speed[[0, 1, 2, 3]].mean() / speed[9:15].mean()
+    assert 0.14 < night < 0.26  # 0.2, though few events are there
+    dated = {"t": (frame["t"] * 86_400e6).astype("int64").astype("datetime64[us]")}
+    of_dates = EventEFA(time="t", **plain).fit(dated)  # of UTC unless another zone is named
+    assert of_dates.score(dated) == pytest.approx(model.score(frame), abs=1e-4)
     low, high = frame["t"][10], frame["t"][11]
     numeric = integrate.quad(
         lambda t: float(np.exp(clock.log_speed(np.array([t]))[0])), low, high, limit=500

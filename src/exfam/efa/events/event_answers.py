@@ -8,7 +8,14 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
 from exfam.efa.events.event_bins import corrected_hazard_ratio, corrected_survival
-from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live_at, live_streams
+from exfam.efa.events.event_forward import (
+    SHORTEST_WAIT,
+    DrawnEvents,
+    LiveStreams,
+    go_on,
+    live_at,
+    live_streams,
+)
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_results import (
     EventCalibration,
@@ -51,13 +58,14 @@ def predict_next(
     code = np.zeros(len(live), dtype=np.int64)
     if model.item is not None:
         levels = (np.arange(_N_LEVELS) + 0.5) / _N_LEVELS
-        parts = [_items_at(live, _quantile(live, tie, level)) for level in levels]
+        times = [_late(live, _quantile(live, tie, level)) for level in levels]
+        parts = [live.item_probabilities(rows, time) for time in times]
         proba = np.mean(parts, axis=0)
         code = proba.argmax(1)
         probability = proba[rows, code]
         item = code if labels is None else labels[code]
     for part in model.values:
-        eta = live.eta(part, rows, code, np.where(np.isfinite(median), median, live.time + 1e6))
+        eta = live.eta(part, rows, code, _late(live, median))
         z = part.family.mean(eta) if part.family.has_mean else part.family.quantile(0.5, eta)
         expected = part.restored_values(z.double().numpy(), code)
         values[part.column] = np.where(part.observed_share[code] >= 0.5, expected, np.nan)
@@ -83,9 +91,9 @@ def _quantile(live: LiveStreams, tie: np.ndarray, level: float) -> Float[np.ndar
     return np.where(level <= tie, live.time, time)
 
 
-def _items_at(live: LiveStreams, time: np.ndarray) -> Float[np.ndarray, "n items"]:
-    late = np.where(np.isfinite(time), time, live.time + 1e6)
-    return live.item_probabilities(np.arange(len(live)), late)
+def _late(live: LiveStreams, time: np.ndarray) -> np.ndarray:
+    """Times, far ones where an event never comes."""
+    return np.where(np.isfinite(time), time, live.time + 1e6 * live.model.time.mixture.unit)
 
 
 def draw_streams(
@@ -275,7 +283,7 @@ def _at_end(live: LiveStreams, clocked: ClockedSpells, stream: int) -> _Parts:
     states = live.states[only]
     speed = float(np.exp(model.time.clock.log_speed(streams.end[only]))[0])
     past = np.arange(streams.start[stream], streams.stop[stream])
-    wait = np.maximum(live.since[only], 1e-9)
+    wait = np.maximum(live.since[only], SHORTEST_WAIT * model.time.mixture.unit)
     parts = _parts(model, clocked, states, wait, past=past, speed=speed)
     return _with_attention(parts, model, states, wait, live.bin_shares(only))
 

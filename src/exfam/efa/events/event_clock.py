@@ -13,9 +13,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 from jaxtyping import Float, Int64
+from scipy.special import gammaln
 
 HOURS = 168
 _WEEK = 7.0
+# Events that each hour and weekday may have at the mean rate beside those that came.
+_FIRMNESS = tuple(2.0**power for power in range(10))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Monday; 1970 began on a Thursday.
 _TO_MONDAY = 3.0
@@ -138,18 +141,30 @@ def hours_between(start: Days, stop: Days) -> Float[np.ndarray, "168"]:
 
 
 def hourly_speed(
-    count: Float[np.ndarray, "168"], exposure: Float[np.ndarray, "168"], *, firmness: float = 20.0
+    count: Float[np.ndarray, "168"], exposure: Float[np.ndarray, "168"]
 ) -> Float[np.ndarray, "168"]:
-    """Speeds of hours times those of weekdays, 1 on average over a week.
-
-    `firmness`: events added to each hour and weekday, at the mean rate, as if all were alike
-    """
+    """Speeds of hours times those of weekdays, 1 on average over a week."""
     mean = max(float(count.sum()), 1.0) / max(float(exposure.sum()), 1e-12)
     expected = (exposure * mean).reshape(7, 24)
     seen = count.reshape(7, 24)
     hour, weekday = np.ones(24), np.ones(7)
     for _ in range(10):
-        hour = (seen.sum(0) + firmness) / ((expected * weekday[:, None]).sum(0) + firmness)
-        weekday = (seen.sum(1) + firmness) / ((expected * hour).sum(1) + firmness)
+        hour = _shrunk(seen.sum(0), (expected * weekday[:, None]).sum(0))
+        weekday = _shrunk(seen.sum(1), (expected * hour).sum(1))
     speed = (weekday[:, None] * hour).ravel()
     return speed / speed.mean()
+
+
+def _shrunk(
+    count: Float[np.ndarray, "hours"], expected: Float[np.ndarray, "hours"]
+) -> Float[np.ndarray, "hours"]:
+    """Ratios of counts to what is expected, with a gamma prior around 1 of the best likelihood."""
+
+    def nats(firmness: float) -> float:
+        rare = np.log1p(expected / firmness)
+        logs = gammaln(count + firmness) - gammaln(firmness) - (count + firmness) * rare
+        return float((logs + count * np.log(np.maximum(expected, 1e-12) / firmness)).sum())
+
+    firmness = max(_FIRMNESS, key=nats)
+    ratios: np.ndarray = (count + firmness) / (expected + firmness)
+    return ratios

@@ -65,8 +65,8 @@ class EventModelParameters(Declared, section="Model"):
     time_zone: str | None = parameter(
         OrNone(Text()),
         'of the calendar, such as "Europe/Vienna": hours of the day and weekdays have rates of '
-        "their own if validation finds that it helps. Numbers are then days since 1970. None: no "
-        "calendar",
+        "their own if validation finds that it helps. Numbers are then days since 1970. None: UTC "
+        "for dates, and no calendar for numbers",
         default=None,
     )
     time_base: str = parameter(

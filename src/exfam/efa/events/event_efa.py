@@ -119,9 +119,11 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
             raise DataError("`X` must have at least one event, got none.")
         streams = self._streams(whole, end=end)
         n_validation = 0 if validation is None else len(groups[1])
-        fitted = fit_event_model(self, streams, n_validation=n_validation)
+        dated = has_dates(X, self.time, self.dialect)
+        zone = self.time_zone or ("UTC" if dated else None)
+        fitted = fit_event_model(self, streams, zone=zone, n_validation=n_validation)
         self.event_model_, self.choices_, self.gains_ = fitted
-        self.has_dates_ = has_dates(X, self.time, self.dialect) or self.time_zone is not None
+        self.has_dates_ = zone is not None
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = dict(whole.groups.vocabulary)
         self.seen_ = seen_groups([whole.groups])

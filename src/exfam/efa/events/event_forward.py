@@ -21,9 +21,9 @@ from exfam.efa.events.event_values import ValuePart
 from exfam.efa.events.time_part import MixtureState, WaitMixture, moved_chance, states_after
 from exfam.efa.events.wait_processes import IntensityProcess, last_row
 
-# On the clock; what has not come by then never comes.
+# In units of the mixture; what has not come by then never comes.
 _LONGEST_WAIT = 1e9
-_SHORTEST_WAIT = 1e-9
+SHORTEST_WAIT = 1e-9
 _BISECTIONS = 44
 # Events that are drawn at once at most.
 MOST_DRAWN = 2_000_000
@@ -36,20 +36,21 @@ def inverted(
     since: Float[np.ndarray, "n"],
 ) -> Float[np.ndarray, "n"]:
     """The waits, from `since` on, at which the survival function falls to given values."""
-    width = np.full(len(since), _SHORTEST_WAIT)
+    longest = _LONGEST_WAIT * mixture.unit
+    width = np.full(len(since), SHORTEST_WAIT * mixture.unit)
     high = since + width
     for _ in range(16):
         above = mixture.log_survival(states, high) > log_survival
         if not above.any():
             break
         width = np.where(above, 32 * width, width)
-        high = np.minimum(since + width, _LONGEST_WAIT)
+        high = np.minimum(since + width, longest)
     low = since
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         above = mixture.log_survival(states, middle) > log_survival
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(high >= 0.999 * _LONGEST_WAIT, np.inf, high)
+    return np.where(high >= 0.999 * longest, np.inf, high)
 
 
 @dataclass(eq=False)

@@ -112,11 +112,12 @@ class EventModel:
 
 
 def fit_event_model(
-    estimator: Any, streams: EventStreams, *, n_validation: int
+    estimator: Any, streams: EventStreams, *, zone: str | None, n_validation: int
 ) -> tuple[EventModel, dict[str, dict[str, float]], dict[str, Gain]]:
     """The parts of an estimator's parameters, nats of validation events and gains, by part.
 
-    `n_validation`: how many of the last streams are held out; 0 for a share of all
+    `zone`: of the calendar; `n_validation`: how many of the last streams are held out, 0 for a
+    share of all
     """
     spells, groups = spells_of(streams), streams.groups
     if not len(spells):
@@ -129,7 +130,7 @@ def fit_event_model(
     options = TimeOptions(
         base=str(estimator.time_base),
         decays=None if estimator.decays is None else _decays(estimator.decays),
-        zone=estimator.time_zone,
+        zone=zone,
         n_items=n_items,
         has_items=groups.item is not None,
         has_values=bool(groups.values),

@@ -22,7 +22,7 @@ from exfam.reading.reader import open_columns
 # The column of streams where there is one stream alone.
 ONE_STREAM = "exfam stream"
 # In days, or units of the column.
-_LATEST = 1e12
+_LATEST = 1e20
 
 
 def one_stream(X: Any, estimator: Any) -> tuple[Any, FrameColumns | None]:

@@ -127,6 +127,7 @@ def _tried(
     The best is the first, simplest one that is not behind by more than one standard error.
     """
     stream = clocked.spells.stream[judged]
+    unit = float(clocked.high.sum()) / max(1, int((clocked.spells.event >= 0).sum()))
 
     def at_pace(mixture: WaitMixture) -> tuple[_Tried, Float[np.ndarray, "judged"]]:
         survived = mixture.survived(clocked)
@@ -138,13 +139,15 @@ def _tried(
         return own, alone
 
     singles = [
-        at_pace(WaitMixture((name,), (process,), np.ones(1))) for name, process in processes.items()
+        at_pace(WaitMixture((name,), (process,), np.ones(1), unit=unit))
+        for name, process in processes.items()
     ]
     highest = max((own.nats for own, _ in singles), key=lambda nats: nats.mean())
     best = next(own for own, _ in singles if not is_ahead(highest, own.nats, stream))
     nats = np.stack([alone for _, alone in singles])
     if len(singles) > 1:
-        mixture = WaitMixture(tuple(processes), tuple(processes.values()), mixing_shares(nats))
+        shares, own = mixing_shares(nats), tuple(processes.values())
+        mixture = WaitMixture(tuple(processes), own, shares, unit=unit)
         mixed, alone = at_pace(mixture.without_idle())
         mixed = replace(mixed, nats=held_out_mixture(nats, stream) + mixed.nats - alone)
         best = mixed if is_ahead(mixed.nats, best.nats, stream) else best

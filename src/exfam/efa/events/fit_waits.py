@@ -29,13 +29,17 @@ _MOST_DECAYS = 10
 Chosen = Bool[np.ndarray, "spells"]
 
 
+def _total(wait: Float[np.ndarray, "spells"]) -> float:
+    return max(float(wait.sum()), 1e-200)
+
+
 def usual_decays(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "decays"]:
     """Rates from short waits to long parts of the streams, evenly on a log scale."""
     wait = clocked.high[chosen & (clocked.spells.event >= 0)]
     wait = wait[wait > 0]
     if not len(wait):
         return np.ones(1)
-    short = max(float(np.quantile(wait, 0.02)), clocked.streams.resolution, _LOWEST)
+    short = max(float(np.quantile(wait, 0.02)), clocked.streams.resolution, _LOWEST * wait.mean())
     long = max(float((clocked.age + clocked.high)[chosen].max()) / 4, 4 * short)
     n = int(np.clip(round(1.5 * np.log10(long / short)), 2, _MOST_DECAYS))
     return 1.0 / np.geomspace(short, long, n)
@@ -43,9 +47,7 @@ def usual_decays(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "d
 
 def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"]:
     """Shape and rate of the streams' own rates, by the likelihood of counts in time."""
-    rate = float((clocked.spells.event[chosen] >= 0).sum()) / max(
-        float(clocked.high[chosen].sum()), _LOWEST
-    )
+    rate = max(int((clocked.spells.event[chosen] >= 0).sum()), 1) / _total(clocked.high[chosen])
     process = IntensityProcess(
         np.array([0.0, 1.0]), np.zeros(0), np.zeros(1), np.array([0.0, 0.0, 1.0]), np.ones(2)
     )
@@ -56,16 +58,15 @@ def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"
     design = [column[chosen] for column in (clocked.low, clocked.high, spells.event >= 0)]
 
     def nats(numbers: Float[np.ndarray, "2"]) -> float:
-        shape, mean = np.exp(numbers)
+        shape, mean = np.exp(numbers.clip(-12, 12)) * (1.0, rate)
         tried = replace(process, frailty=np.array([shape, shape / mean]))
         matrices = _matrices(tried, state, *design, cells=bool(clocked.streams.resolution))
         return -_log_likelihood(matrices, tried.theta, design[2])[0]
 
-    start = np.log([1.0, max(rate, 1e-9)])
-    found = scipy.optimize.minimize(
-        nats, start, method="Nelder-Mead", options={"maxiter": 60, "xatol": 0.02}
-    )
-    shape, mean = np.exp(found.x.clip(-12, 12))
+    start = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    options = {"maxiter": 60, "xatol": 0.02, "initial_simplex": start}
+    found = scipy.optimize.minimize(nats, start[0], method="Nelder-Mead", options=options)
+    shape, mean = np.exp(found.x.clip(-12, 12)) * (1.0, rate)
     return np.array([shape, shape / mean])
 
 
@@ -120,7 +121,7 @@ def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -
     """The process of the highest likelihood of chosen spells; weights are held near each other."""
     fit = _IntensityFit(clocked, chosen, plan)
     start = fit.start()
-    bounds = [(-30.0, 30.0)] * len(start)
+    bounds = [(number - 30.0, number + 30.0) for number in start]
     options = {"maxiter": 300, "maxcor": 20}
     found = scipy.optimize.minimize(
         fit.loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
@@ -159,9 +160,9 @@ class _IntensityFit:
 
     def start(self) -> Float[np.ndarray, "numbers"]:
         """Half of the mean rate without excitation, half of the events excited."""
-        rate = self.is_event.sum() / max(float(self.high.sum()), _LOWEST)
+        rate = max(int(self.is_event.sum()), 1) / _total(self.high)
         theta = np.full(len(self.free), 0.5 / max(1, len(self.plan.rates)))
-        theta[0] = max(rate, _LOWEST) * (0.5 if len(self.plan.rates) else 1.0)
+        theta[0] = rate * (0.5 if len(self.plan.rates) else 1.0)
         theta[1] = 0.5
         return np.concatenate(
             [np.log(theta[self.free]), np.zeros(self.n_weights + (self.marks is not None))]
@@ -241,9 +242,10 @@ def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> Rene
     """A mixture of log-normals by expectation and maximization, cells and open ends included."""
     spells = clocked.spells[chosen]
     is_event = spells.event >= 0
-    high = np.maximum(clocked.high[chosen], _LOWEST)
+    least = _LOWEST * _total(clocked.high[chosen])
+    high = np.maximum(clocked.high[chosen], least)
     low = clocked.low[chosen] if clocked.streams.resolution else high
-    lower = np.log(np.maximum(np.where(is_event, low, high), _LOWEST))
+    lower = np.log(np.maximum(np.where(is_event, low, high), least))
     lower = np.where(is_event & (low <= 0), -np.inf, lower)
     upper = np.where(is_event, np.log(high), np.inf)
     last = clocked.state(_LAST_ONLY).last[chosen] % (n_items + 2)

@@ -94,12 +94,16 @@ class MixtureState:
 
 @dataclass(frozen=True, eq=False)
 class WaitMixture:
-    """Processes mixed with fixed shares, by name, at the pace of each stream."""
+    """Processes mixed with fixed shares, by name, at the pace of each stream.
+
+    `unit`: the mean time between events, by which what is short and what is long is judged
+    """
 
     names: tuple[str, ...]
     processes: tuple[WaitProcess, ...]
     shares: Float[np.ndarray, "processes"]
     pace: StreamPace = StreamPace()
+    unit: float = 1.0
 
     def without_idle(self) -> "WaitMixture":
         """The processes that have a share."""
@@ -252,6 +256,7 @@ class TimePart:
         held = {f"clock.{name}": getattr(self.clock, name) for name in _CLOCK}
         held |= {"ties.chance": self.ties.chance, "mixture.shares": self.mixture.shares}
         held["mixture.pace"] = np.array([self.mixture.pace.shape, self.mixture.pace.memory])
+        held["mixture.unit"] = np.array([self.mixture.unit])
         for number, process in enumerate(self.mixture.processes):
             for name in _FIELDS[type(process)]:
                 held[f"process{number}.{name}"] = getattr(process, name)
@@ -282,7 +287,8 @@ class TimePart:
         shares, pace = arrays["mixture.shares"], StreamPace()
         if "mixture.pace" in arrays:
             pace = StreamPace(*(float(number) for number in arrays["mixture.pace"]))
-        mixture = WaitMixture(tuple(config["names"]), tuple(processes), shares, pace)
+        unit = float(arrays.get("mixture.unit", np.ones(1))[0])
+        mixture = WaitMixture(tuple(config["names"]), tuple(processes), shares, pace, unit)
         correction = restored_correction(config, arrays)
         ties = TieModel(arrays["ties.chance"])
         return cls(clock, ties, mixture, bool(config["marks"]), correction)
