@@ -7,6 +7,7 @@ import pytest
 
 from exfam import Community
 from exfam.checks import ExfamError
+from exfam.explorer import write_explorer
 from exfam.report import write_report
 from page_reader import LOADED_FROM, Reader
 from report_kinds import (
@@ -162,6 +163,11 @@ def test_data_without_anything_to_predict_are_refused(tmp_path):
         write_report(field_model(), new.assign(value=np.nan), path=path)
     with pytest.raises(ExfamError, match="`model` must be one that a report is written about"):
         write_report(object(), path=path)
+    for write in (write_report, write_explorer):
+        with pytest.raises(
+            ExfamError, match=r"`path` must end in .html.*got '.pdf' in .*report.pdf"
+        ):
+            write(object(), path=tmp_path / "report.pdf")
     assert not list(tmp_path.iterdir())
 
 

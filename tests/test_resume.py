@@ -169,6 +169,8 @@ def test_what_no_checkpoint_can_be_is_refused(tmp_path):
     with pytest.raises(ExfamError, match="`seconds` must be a number >= 0"):
         Checkpoint(tmp_path, seconds=-1.0)
     (tmp_path / "file").write_text("")
+    with pytest.raises(ExfamError, match="`checkpoint` must be a folder, got the file .*file"):
+        checkpoint_path(tmp_path / "file")
     with pytest.raises(CheckpointError, match=r"must be a folder, got a file at .*file"):
         toy_fit(checkpoint=tmp_path / "file")
 

@@ -41,6 +41,7 @@ _ALL = (*_FORMATS, *_COMPACT)
 _COMPACT_YEARS = range(1900, 2101)
 # A column of text that is dates in so large a share of its distinct texts is one of dates.
 NEARLY_ALL = 0.9
+_ZONED = compile(r".*\d{2}:\d{2}.*(Z|[+-]\d{2}:?\d{2})", ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # Read in another way it is another day.
@@ -61,13 +62,15 @@ def parse_dates(
         format that all of the column fits (default None)
     `where`: a row in words, such as "row 3"
 
-    Raises DataError naming column, row and remedy for a text of another format, and for a column
-    that fits several formats which disagree, such as 01/02/2024.
+    Raises DataError naming column, row and remedy for a text of another format, for a column that
+    fits several formats which disagree, such as 01/02/2024, and for one of which some rows alone
+    have a time zone.
     """
     column = _Column.of(texts, name, where)
     if date_format is None:
         date_format = column.fitting(_FORMATS)[0]
     _check_format(date_format)
+    column.check_zones()
     moments = [microseconds(text, date_format) for text in column.distinct]
     if None in moments:
         raise column.not_in_format([moment is None for moment in moments], date_format)
@@ -105,6 +108,27 @@ def find_date_format(
     if len(_readings(_PROBE.strftime(fitting[0]), fitting)) > 1:
         raise column.in_several_ways(0, fitting)
     return fitting[0]
+
+
+def format_of_dates(
+    texts: pa.Array | Sequence[str | None],
+    *,
+    name: str,
+    likely: str | None = None,
+    where: Callable[[int], str] = "row {}".format,
+) -> tuple[str, bool]:
+    """The format that `parse_dates` takes by itself, and whether no other would do as well.
+
+    `likely`: the one to take where a column fits several formats which disagree (default None)
+    """
+    column = _Column.of(texts, name, where)
+    fitting = column.fitting(_FORMATS, likely)
+    return fitting[0], len(_readings(_PROBE.strftime(fitting[0]), fitting)) == 1
+
+
+def have_zones(texts: Iterable[str]) -> bool:
+    """Whether times in text all name a time zone, or an offset from UTC."""
+    return all(_ZONED.fullmatch(text) for text in texts)
 
 
 def date_share(texts: pa.Array | Sequence[str | None], *, date_format: Any) -> float:
@@ -195,8 +219,23 @@ class _Column:
         codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         return cls(codes, coded.dictionary.to_pylist(), name, where)
 
-    def fitting(self, formats: tuple[str, ...]) -> tuple[str, ...]:
-        """The formats that all texts fit; DataError for none, and if they disagree on a text."""
+    def check_zones(self) -> None:
+        """Raise DataError if some texts name a time zone and others do not."""
+        bare = [not have_zones([text]) for text in self.distinct]
+        if any(bare) and not all(bare):
+            rows = np.flatnonzero(np.append(bare, False)[self.codes])
+            raise DataError(
+                f"Column {self.name!r} must have a time zone in all rows or in none, got "
+                f"{self.distinct[self.codes[rows[0]]]!r} at {self.where(int(rows[0]))} "
+                f"({len(rows)} of {len(self.codes)} rows without one). Add Z for UTC, or an "
+                "offset such as +01:00."
+            )
+
+    def fitting(self, formats: tuple[str, ...], likely: str | None = None) -> tuple[str, ...]:
+        """The formats that all texts fit; DataError for none, and if they disagree on a text.
+
+        `likely`: the one to take alone if they do
+        """
         if all(_ISO.fullmatch(text) for text in self.distinct):
             return (ISO,)
         fitting = formats
@@ -208,6 +247,8 @@ class _Column:
             fitting = left
         for code, text in enumerate(self.distinct if len(fitting) > 1 else ()):
             if len(_readings(text, fitting)) > 1:
+                if likely in fitting:
+                    return (likely,)
                 raise self.in_several_ways(code, fitting)
         return fitting
 

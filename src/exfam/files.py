@@ -19,6 +19,11 @@ except ImportError:  # such a system has no locks of this kind
 _SCRATCH = "exfam-scratch-"
 
 
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """The path, with the user's folder for a ~ that it begins with, as in a shell."""
+    return Path(os.path.expanduser(path))
+
+
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` to be written to: renamed in when the block ends, removed if it raises.
@@ -28,7 +33,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     what was there is then as it was.
     """
     check_path("path", path)
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise ExfamError(f"`path` must be a file, got the folder {path}. Add the file's name.")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,6 +50,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+def check_page_path(name: str, path: str | os.PathLike[str]) -> None:
+    """Raise ExfamError for a page's path that ends as files of another kind do."""
+    check_path(name, path)
+    suffix = Path(path).suffix
+    if suffix.lower() not in ("", ".html", ".htm"):
+        page = Path(path).with_suffix(".html").name
+        raise ExfamError(
+            f"`{name}` must end in .html, since a page is written in HTML alone, got {suffix!r} in "
+            f"{path}. Name it {page}; browsers print pages as PDF."
+        )
+
+
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write `content` beside `path`, then rename it in: a reader never sees half a file.
 
@@ -53,7 +70,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     """
     with atomic_path(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
-    return Path(path)
+    return as_path(path)
 
 
 def is_inside(file: Path) -> bool:

@@ -186,6 +186,7 @@ def _run(chosen: Any) -> int:
     from exfam.cli.output import deliver, destination, note
     from exfam.cli.sorts import sort_named
     from exfam.cli.writable import check_may_write, check_output_model, check_room, save_or_keep
+    from exfam.estimator.record import finding
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
@@ -196,15 +197,16 @@ def _run(chosen: Any) -> int:
     estimator._check_parameters()
     sort = sort_named((MODELS | WORD_MODELS)[chosen.model].reads)
     assert sort.plan is not None
-    plan = sort.plan(estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     notes: list[str] = []
     say = note if sys.stderr.isatty() else lambda *lines: notes.extend(lines)
-    say(*plan.description)
-    check_room(Path(chosen.output), _n_numbers(estimator, plan.train))
-    started = time.perf_counter()
-    with plan.errors:
-        estimator.fit(*plan.given, **plan.options)
+    with finding(estimator):
+        plan = sort.plan(estimator, chosen)
+        say(*plan.description)
+        check_room(Path(chosen.output), _n_numbers(estimator, plan.train))
+        started = time.perf_counter()
+        with plan.errors:
+            estimator.fit(*plan.given, **plan.options)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator, say)
     if is_main_rank():

@@ -23,13 +23,14 @@ from exfam.cli.options import (
 )
 from exfam.cli.signatures import estimator_options
 from exfam.cli.writable import check_may_write, check_output_file
+from exfam.files import check_page_path
 
 _COLUMNS = ("group", "order", "item", "value", "attributes", "group_attributes", "position")
 _OF_FOLDERS = """The folder holds the columns read, sorted and encoded. It may stand wherever a file
 of data can, is opened at once, and may be larger than memory. `exfam fit FOLDER` needs no
 column names."""
 _AS_TYPED = {"`data`": "`DATA`", "`source`": "`DATA`", "`train`": "`--train`", "`model`": "`MODEL`"}
-_OF_PAGES = """One HTML file that needs nothing else: no scripts, nothing loaded from elsewhere.
+_OF_PAGES = """One HTML file that needs nothing else: nothing is loaded from elsewhere.
 Without DATA it is about the model alone. First it says how good the model is, beside what,
 what attention adds, and what to be careful about. Scores stand beside cheap baselines, which
 are fitted on --train, or on half of the groups or rows of DATA, which are then not scored.
@@ -139,6 +140,7 @@ def _report(chosen: Any) -> None:
 
     path = Path(chosen.output)
     check_output_file(path)
+    check_page_path("--output", path)
     if Path(chosen.model).is_file():
         model, sort = vectors_in_file(chosen.model), sort_named("text")
     else:

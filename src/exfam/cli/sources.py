@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from exfam.checks import ExfamError
 from exfam.cli.output import number_of
-from exfam.columns.dialect import BY_LOOKING, Dialect
+from exfam.columns.dialect import Dialect
 from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
 from exfam.columns.results import arrow_column
 from exfam.efa.inputs import read_group_inputs
@@ -85,7 +85,7 @@ def read_as_fitted(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     return groups, f"{file}: {describe_rows(facts)}"
 
 
-def reading_options(chosen: Any, *, dialect: Dialect = BY_LOOKING) -> ReadingOptions:
+def reading_options(chosen: Any, *, dialect: Dialect) -> ReadingOptions:
     """How the file is to be read, as chosen; where nothing is, as `dialect` says."""
     return ReadingOptions(
         duplicates=chosen.duplicates,

@@ -9,6 +9,7 @@ from typing import Any
 
 from exfam.checks import ExfamError, check_path
 from exfam.cli.errors import reworded
+from exfam.files import as_path
 
 # What the smallest model takes, its description and a checksum of its data included.
 _LEAST = 1 << 18
@@ -26,7 +27,7 @@ def check_may_write(name: str, path: str | Path) -> None:
 
 def _first_above(path: str | Path, is_one: Callable[[Path], bool]) -> Path:
     """The nearest of the folders above a path that is one."""
-    folder = Path(os.path.abspath(path)).parent
+    folder = Path(os.path.abspath(as_path(path))).parent
     return next(above for above in (folder, *folder.parents) if is_one(above))
 
 

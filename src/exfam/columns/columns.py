@@ -11,7 +11,7 @@ from jaxtyping import Float, Int64, Shaped
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.dialect import Dialect
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import frame_columns
 from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import (
@@ -23,10 +23,12 @@ from exfam.columns.rules import (
     plain_type,
     rules_of,
 )
-from exfam.dates import find_date_format, parse_dates
+from exfam.dates import find_date_format, format_of_dates, have_zones, parse_dates
 
 _LAST_YEAR = 9999
 Where = Callable[[int], str]
+# What times in text have for a zone.
+OFFSET = "an offset from UTC"
 # One pattern for a whole column. What is not a number (a, b, c) is the same in every row.
 _NUMBERED = (
     r"^(?P<before>|[^\d]*[^\d.,+\-]|[^\d]*\w-)(?P<a>\d{1,18})(?P<after>|[^\d.,][^\d]*)$",
@@ -104,7 +106,7 @@ class Columns:
         codes = numbers_in(encoded.indices).astype(np.int64)
         return Labels(codes, label_names(encoded.dictionary))
 
-    def numbers(self, part: Part, *, date_format: str | None = None) -> Shaped[np.ndarray, "rows"]:
+    def numbers(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column of numbers as int64 or floats, NaN where missing.
 
         A `position` may be a time, or a date in text: it reads as days since 1970, durations as
@@ -112,23 +114,21 @@ class Columns:
         """
         array = self.check(part)
         if is_text(array.type):
-            dates = dates_in_text(
-                array, name=part.name, date_format=date_format, where=self.origin.row
-            )
+            dates = dates_in_text(array, name=part.name, dialect=dialect, where=self.origin.row)
             advice = "Convert the column to numbers or dates first."
             self.complain(part, "be numeric", np.full(len(array), dates is None), advice)
             array = dates
+        elif is_moment(array.type):
+            dialect.check_zone(part.name, zone_of(array.type))
         if is_moment(array.type):
             return days_of(self.moments(part, array))
         return _to_numbers(array)
 
-    def order(self, part: Part, *, date_format: str | None = None) -> Shaped[np.ndarray, "rows"]:
+    def order(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column as numbers or times that sort as it should: text as `sortable_text`."""
         array = self.check(part)
         if is_text(array.type):
-            array = sortable_text(
-                array, name=part.name, date_format=date_format, where=self.origin.row
-            )
+            array = sortable_text(array, name=part.name, dialect=dialect, where=self.origin.row)
         is_whole = is_time(array.type) or types.is_integer(array.type)
         return numbers_in(array) if is_whole else _to_numbers(array)
 
@@ -210,12 +210,12 @@ def _as_python(cell: pa.Scalar) -> Any:
 
 
 def sortable_text(
-    texts: pa.Array, *, name: str, date_format: str | None = None, where: Where = "row {}".format
+    texts: pa.Array, *, name: str, dialect: Dialect = BY_LOOKING, where: Where = "row {}".format
 ) -> pa.Array:
     """A column of text, none of it missing, as numbers or timestamps that sort as it should.
 
     Numbers sort as numbers, unless some have leading zeros and all are dates, such as 01052023.
-    Dates are read in the format that all of the column fits, or in `date_format`, as for
+    Dates are read in the format that all of the column fits, or in that of the dialect, as for
     `exfam.dates.parse_dates`. Names such as t9 and t10, weeks such as 2024-W07 and times such as
     09:30 sort by their numbers. `name`: what errors call the column.
 
@@ -225,10 +225,10 @@ def sortable_text(
     if numbers is not None:
         dates = _padded_dates(texts, name, where)
         numbers = numbers if dates is None else dates
-    if numbers is None and date_format is None:
+    if numbers is None and dialect.date_format is None:
         numbers = _numbered(texts)
-    if numbers is None:
-        numbers = dates_in_text(texts, name=name, date_format=date_format, where=where)
+    if numbers is None and (dialect.date_format is not None or _begins_with_date(texts)):
+        numbers = _read_dates(texts, name, dialect, where)
     if numbers is not None:
         return numbers
     raise DataError(
@@ -239,13 +239,41 @@ def sortable_text(
 
 
 def dates_in_text(
-    texts: pa.Array, *, name: str, date_format: str | None = None, where: Where = "row {}".format
+    texts: pa.Array, *, name: str, dialect: Dialect = BY_LOOKING, where: Where = "row {}".format
 ) -> pa.Array | None:
     """As `sortable_text`, of dates alone; None if the column does not begin with a date."""
-    first = texts[0].as_py() if len(texts) else ""
-    if date_format is None and (first.isdigit() or not _is_date(first)):
+    if dialect.date_format is None and not _begins_with_date(texts):
         return None
-    return pa.array(parse_dates(texts, name=name, date_format=date_format, where=where))
+    return times_in_text(texts, name=name, dialect=dialect, where=where)
+
+
+def times_in_text(texts: pa.Array, *, name: str, dialect: Dialect, where: Where) -> pa.Array:
+    """As `exfam.dates.parse_dates`, by the dialect, which keeps what is found, zones included."""
+    moments = _read_dates(texts, name, dialect, where)
+    first = texts.drop_null()[:1].to_pylist()
+    dialect.check_zone(name, OFFSET if first and have_zones(first) else "")
+    return moments
+
+
+def _begins_with_date(texts: pa.Array) -> bool:
+    first = texts[0].as_py() if len(texts) else ""
+    return not first.isdigit() and _is_date(first)
+
+
+def _read_dates(texts: pa.Array, name: str, dialect: Dialect, where: Where) -> pa.Array:
+    date_format, is_sure = dialect.date_format, False
+    if date_format is None:
+        likely = dialect.likely.get("date_format")
+        date_format, is_sure = format_of_dates(texts, name=name, likely=likely, where=where)
+    moments = parse_dates(texts, name=name, date_format=date_format, where=where)
+    if is_sure:
+        dialect.remember(date_format=date_format)
+    return pa.array(moments)
+
+
+def zone_of(kind: pa.DataType) -> str:
+    """The time zone of a column of dates or moments; "" for none."""
+    return getattr(kind, "tz", None) or ""
 
 
 def _is_date(text: str) -> bool:

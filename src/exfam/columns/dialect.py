@@ -1,13 +1,14 @@
 """How a text file is written: its encoding, its numbers, its dates, what stands for missing."""
 
 import codecs
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError, check_choice, is_utf8, shown
+from exfam.checks import DataError, ExfamError, check_choice, is_utf8, shown
 
 DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", " ", "'")
@@ -28,6 +29,9 @@ class Dialect:
     `missing`: numbers and texts that stand for a missing value, beside empty cells; None for the
     words NA, NaN and null, which are then no names either
     `sheet`: of Excel files, the name of the sheet
+    `likely`: what was found of a model's training data, by the names above, and "time_zone NAME"
+    of a column: it decides where a file can be read in several ways
+    `found`: takes what is found while a model is fitted; None where nothing is kept
 
     Raises ExfamError for what is none of these.
 
@@ -41,6 +45,8 @@ class Dialect:
     date_format: str | None = None
     missing: Any = None
     sheet: str | None = None
+    likely: Mapping[str, str] = field(default_factory=dict)
+    found: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -75,6 +81,22 @@ class Dialect:
         A number such as -99 may well be a longitude, the label of a group or a time.
         """
         return self.texts, self.numbers if argument in MEASURED else ()
+
+    def remember(self, **settings: str) -> None:
+        """Keep what was found, if it is the first of its name."""
+        for name, setting in settings.items() if self.found is not None else ():
+            self.found.setdefault(name, setting)
+
+    def check_zone(self, name: str, zone: str) -> None:
+        """Keep the zone of a column of times; DataError for "", none, where training had one."""
+        if zone:
+            self.remember(**{f"time_zone {name}": zone})
+        elif known := self.likely.get(f"time_zone {name}"):
+            raise DataError(
+                f"Column {name!r} must hold times with a time zone, as in training ({known}), got "
+                "times without one. Add theirs, in pandas by .dt.tz_localize('Europe/Paris') for "
+                "instance, in text as in 2024-01-31T12:30+01:00."
+            )
 
 
 BY_LOOKING = Dialect()

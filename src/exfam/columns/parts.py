@@ -134,7 +134,7 @@ def check_named(
     """
     for part in parts:
         if part.name not in names:
-            listed = ", ".join(repr(name) for name in names)
+            listed = ", ".join(repr(name) for name in names) or "none"
             raise DataError(
                 f"`{part.argument}` must name a column of the {what}, got {part.name!r}{where}. "
                 f"Its columns: {listed}."

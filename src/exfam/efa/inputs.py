@@ -136,7 +136,7 @@ def read_group_inputs(
         groups, facts = read_with_facts(data, columns, options=options, **coding)
         inputs = Inputs(groups, facts.rows, by_row=True)
     else:
-        table = open_frame(data)
+        table = open_frame(data, argument="X")
         groups = read_frame(table, columns, dialect=dialect, **coding)
         inputs = Inputs(groups, len(table[columns.group]), by_row=True)
     warn_unknown(missing, ignored=unknown == "ignore")

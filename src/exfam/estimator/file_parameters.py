@@ -48,13 +48,16 @@ class FileDialect(Declared, section="Files (what is None is found by looking)"):
 
     @property
     def dialect(self) -> Dialect:
-        """All of these as one value."""
+        """All of these as one value, with what the fit found, or finds, of its files."""
+        finding = getattr(self, "_finding", None)
         return Dialect(
             encoding=self.file_encoding,
             decimal=self.decimal,
             thousands=self.thousands,
             missing=self.missing,
             sheet=self.sheet,
+            likely=getattr(self, "file_settings_", {}) if finding is None else finding,
+            found=finding,
         )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from exfam.checks import ExfamError, check_choice, check_path, is_utf8, shown
 from exfam.columns.dialect import as_marks, check_encoding
+from exfam.files import as_path
 
 # Sizes that no machine has room for; torch and NumPy overflow above it.
 _MOST = 2**31 - 1
@@ -250,7 +251,10 @@ def checkpoint_path(given: str | PathLike[str] | None) -> Path | None:
     if given is None:
         return None
     check_path("checkpoint", given)
-    return Path(given)
+    path = as_path(given)
+    if path.is_file():
+        raise ExfamError(f"`checkpoint` must be a folder, got the file {path}. Name a new folder.")
+    return path
 
 
 def _as_list(value: Any) -> Sequence[Any]:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
 from exfam.checks import ExfamError, ModelFileError, check_path, is_utf8
+from exfam.files import as_path
 from exfam.folders import FolderKind, contents_of, read_whole, replacing_folder
 
 _CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary.parquet"
@@ -62,7 +63,7 @@ def save_folder(
     datetime64, or the disk is full. Whatever was there is then as it was.
     """
     check_path("path", path)
-    path = Path(os.path.realpath(path))
+    path = Path(os.path.realpath(as_path(path)))
     check = partial(check_replaceable, overwrite=overwrite)
     try:
         json.dumps(dict(config), allow_nan=False)
@@ -97,8 +98,11 @@ def load_arrays(path: str | os.PathLike[str]) -> Stored:
 
 
 def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, Any]]) -> Stored:
+    check_path("path", path)
     with model_file_errors(path):
-        return read_whole(Path(os.path.realpath(path)), partial(_read, load_file=load_file))
+        return read_whole(
+            Path(os.path.realpath(as_path(path))), partial(_read, load_file=load_file)
+        )
 
 
 @contextmanager

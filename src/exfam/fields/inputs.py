@@ -1,7 +1,7 @@
 """From what a user passes (a frame, a file or field groups) to maps that a fitted model knows."""
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,10 @@ class FieldInputs:
 def field_columns(columns: FieldColumnNames) -> dict[str, Any]:
     """The arguments of `read_field_with_facts` that an estimator has as parameters."""
     names = {name: getattr(columns, name) for name in (*REQUIRED, "metric")}
-    return names | {"covariates": getattr(columns, "covariates", None)} | asdict(columns.dialect)
+    return names | {
+        "covariates": getattr(columns, "covariates", None),
+        "dialect": columns.dialect,
+    }
 
 
 def read_field_inputs(

@@ -43,13 +43,13 @@ class _Encoder:
     found: list[UnknownLabels]
     labels: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def read(self, part: Part, date_format: str | None) -> np.ndarray:
+    def read(self, part: Part, dialect: Dialect) -> np.ndarray:
         """A column as Groups hold it; -1 for an unknown label that is allowed."""
         if holds_labels(part, self.columns.arrays[part].type, self.vocabulary):
             return self._encoded(part)
         if part.argument == "order":
-            return self.columns.order(part, date_format=date_format)
-        numbers = self.columns.numbers(part, date_format=date_format)
+            return self.columns.order(part, dialect=dialect)
+        numbers = self.columns.numbers(part, dialect=dialect)
         is_attribute = part.argument in ("attributes", "group_attributes")
         return numbers.astype(np.float64, copy=False) if is_attribute else numbers
 
@@ -98,7 +98,7 @@ def read_frame(
     warn_of_twins("group", columns.group, group.names)
     known = vocabulary if isinstance(vocabulary, IndexedVocabulary) else dict(vocabulary or {})
     encoder = _Encoder(held, known, unknown, [] if found is None else found)
-    read = {part: encoder.read(part, dialect.date_format) for part in columns.parts[1:]}
+    read = {part: encoder.read(part, dialect) for part in columns.parts[1:]}
 
     def named(argument: str) -> dict[str, np.ndarray]:
         return {part.name: column for part, column in read.items() if part.argument == argument}

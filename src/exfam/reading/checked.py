@@ -11,10 +11,18 @@ from jaxtyping import Int64
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.columns import dates_in_text, label_names, sortable_text
+from exfam.columns.columns import dates_in_text, label_names, sortable_text, zone_of
 from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Part, UnknownLabels, look_up
-from exfam.columns.rules import CellRule, broken_rule, holds_labels, is_real, is_text, rules_of
+from exfam.columns.rules import (
+    CellRule,
+    broken_rule,
+    holds_labels,
+    is_moment,
+    is_real,
+    is_text,
+    rules_of,
+)
 from exfam.reading.database import Database, Sql, SqlColumn, Table, literal, restored
 
 
@@ -144,30 +152,29 @@ def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> Sql
     return column if keeps_float else SqlColumn(f"CAST({x} AS DOUBLE)", pa.float64())
 
 
-def with_sorted_text(database: Sql, table: Table, *, date_format: str | None) -> Table:
+def with_sorted_text(database: Sql, table: Table, *, dialect: Dialect) -> Table:
     """The table with text of `order` and `position` as numbers or times that sort as it should.
 
     The distinct texts of a column are held in memory.
     """
     for k, (part, column) in enumerate(table.columns.items()):
         if part.argument in ("order", "position") and is_text(column.type):
-            table = _sorted(database, table, part, date_format=date_format, name=f"texts{k}")
+            table = _sorted(database, table, part, dialect=dialect, name=f"texts{k}")
+        elif part.argument == "position" and is_moment(column.type):
+            dialect.check_zone(part.name, zone_of(column.type))
     return table
 
 
-def _sorted(
-    database: Sql, table: Table, part: Part, *, date_format: str | None, name: str
-) -> Table:
+def _sorted(database: Sql, table: Table, part: Part, *, dialect: Dialect, name: str) -> Table:
     x = table.columns[part].sql
     query = f"SELECT {x} AS text, {{row}} AS row FROM {table.relation} WHERE {x} IS NOT NULL"
     distinct = database.table(f"{query.format(row='min(row)')} GROUP BY ALL ORDER BY row")
     try:
-        keys = _keys(distinct, table, part, date_format=date_format)
+        keys = _keys(distinct, table, part, dialect)
     except DataError:
         # Once more with all rows, so that the error counts them.
-        keys = _keys(
-            database.table(f"{query.format(row='row')} ORDER BY row"), table, part, date_format
-        )
+        every = database.table(f"{query.format(row='row')} ORDER BY row")
+        keys = _keys(every, table, part, dialect)
     stored = keys.view(pa.int64()) if types.is_timestamp(keys.type) else keys
     database.register(name, pa.table({"text": distinct["text"], f"{name}_key": stored}))
     relation = (
@@ -178,7 +185,7 @@ def _sorted(
     return replace(table, relation=relation, columns=columns)
 
 
-def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str | None) -> pa.Array:
+def _keys(texts_and_rows: pa.Table, table: Table, part: Part, dialect: Dialect) -> pa.Array:
     """The numbers or times of some texts and their rows, in this order."""
     texts = texts_and_rows["text"].combine_chunks().cast(pa.large_string())
     rows = texts_and_rows["row"].to_numpy()
@@ -189,7 +196,7 @@ def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str |
         return table.origin.row(int(rows[index]))
 
     read = sortable_text if part.argument == "order" else dates_in_text
-    keys = read(texts, name=part.name, date_format=date_format, where=where)
+    keys = read(texts, name=part.name, dialect=dialect, where=where)
     if keys is not None:
         return keys
     found = (int(rows[0]), texts[0].as_py(), len(texts))

@@ -122,6 +122,7 @@ class Database:
 
     def note(self, name: str, words: str, **parameters: str) -> None:
         """Keep what was found of a file: in words, and as the parameters that would say it."""
+        self.dialect.remember(**parameters)
         self.notes.append(Note(name, words, tuple(parameters.items())))
 
     def row(self, query: str) -> tuple[Any, ...]:

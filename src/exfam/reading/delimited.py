@@ -62,12 +62,15 @@ def open_delimited(
     check_named(parts, header.names, where=f" in {files[0][0]}")
     search = partial(bad_cells, delimiter=header.delimiter)
     with explained(lambda error: refused(error, files, search, kind="CSV")):
-        first = read_cells(replace(database, notes=[]), files, header, parts, most=FIRST_ROWS)
+        looking = replace(database, notes=[], dialect=replace(database.dialect, found={}))
+        first = read_cells(looking, files, header, parts, most=FIRST_ROWS)
         table = _staged_in_one_pass(first, vocabulary)
         if table is None:
             cells = read_cells(database, files, header, parts)
             columns = _column_types(cells, vocabulary)
             table = staged(database, cells.scan, columns, cells.raw.origin)
+        else:
+            database.dialect.remember(**looking.dialect.found)
         return replace(table, typed=False)
 
 
@@ -240,7 +243,11 @@ def _numerals(cells: TextCells, parts: Sequence[Part]) -> dict[Part, Numerals]:
             cells.all_are(part, "empty", "gap", kind) for kind in ("boolean", "whole")
         ) or not _n_filled(cells, part):
             continue
-        if PLAIN in allowed and cells.all_are(part, "empty", "gap", "number"):
+        is_plain = PLAIN in allowed and cells.all_are(part, "empty", "gap", "number")
+        if is_plain and dialect.likely.get("thousands") == "." and _fitting(cells, part, [POINTS]):
+            ways[part] = POINTS
+            continue
+        if is_plain:
             ways[part] = PLAIN
             plain.append(part)
             continue
@@ -251,6 +258,8 @@ def _numerals(cells: TextCells, parts: Sequence[Part]) -> dict[Part, Numerals]:
         elif fitting and way is None:
             doubtful.append(part)
     has_points = _settle(cells, ways, doubtful, plain)
+    if plain and all(way.decimal == "." for way in ways.values()):
+        dialect.remember(decimal=".")
     _note(cells, ways, has_points=has_points)
     return ways
 
@@ -260,7 +269,8 @@ def _note(cells: TextCells, ways: Mapping[Part, Numerals], *, has_points: bool) 
     found, dialect = {part: way for part, way in ways.items() if not way.is_plain}, cells.dialect
     given = {"decimal": dialect.decimal, "thousands": dialect.thousands}
     said = settings(found.values())
-    said = {name: mark for name, mark in said.items() if given[name] is None}
+    known = dialect.likely.items() if dialect.found is None else ()
+    said = dict(pair for pair in said.items() if given[pair[0]] is None and pair not in known)
     if not said:
         return
     words = described(found.values())
@@ -314,8 +324,12 @@ def _settle(
                 advice="Other columns have decimal commas: pass decimal=',', thousands='.' if "
                 "this is above a thousand, or write all columns alike.",
             )
+    likely = cells.dialect.likely
     for part in doubtful:
         is_grouped = any(way.thousands == "," for way in ways.values()) or has_points
+        if not commas and not is_grouped and likely.keys() & {"decimal", "thousands"}:
+            commas = likely.get("decimal") == ","
+            is_grouped = not commas
         if commas == is_grouped:
             raise cells.complain(
                 part,

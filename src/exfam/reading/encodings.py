@@ -55,20 +55,24 @@ def text_files(
     files = []
     for path in paths:
         plain = plain_file(path, database.folder)
-        own = decoded(plain, database.folder, name=str(path), encoding=database.dialect.encoding)
+        given, likely = database.dialect.encoding, database.dialect.likely.get("encoding")
+        own = decoded(plain, database.folder, name=str(path), encoding=given, likely=likely)
         if unmarked and _begins_with_mark(own.path):
             own = replace(own, path=_rewritten(own.path, database.folder, str(path), "utf-8-sig"))
-        if own.encoding:
+        if own.encoding and (own.encoding != likely or database.dialect.found is not None):
             database.note(str(path), own.words, encoding=own.encoding)
         files.append((str(path), own.path))
     return files
 
 
-def decoded(path: Path, folder: Path, *, name: str, encoding: str | None) -> Decoded:
+def decoded(
+    path: Path, folder: Path, *, name: str, encoding: str | None, likely: str | None = None
+) -> Decoded:
     """The file itself if it is UTF-8, or its text as UTF-8 in a new file in `folder`.
 
     `name`: what errors call the file; `encoding`: None for what a byte order mark says, UTF-8, or
-    latin-1 or cp1252 where all that is not ASCII are letters and signs as in Western languages
+    latin-1 or cp1252 where all that is not ASCII are letters and signs as in Western languages;
+    `likely`: that of a model's training data, which decides where none of these fits
 
     Raises DataError for a file that `encoding` does not fit, or of no encoding that can be found.
     """
@@ -85,6 +89,7 @@ def decoded(path: Path, folder: Path, *, name: str, encoding: str | None) -> Dec
     if wrong is None:
         return Decoded(path)
     western, example = _western(path)
+    western = western or likely
     if western is None:
         raise DataError(wrong.replace("FILE", name))
     return Decoded(_as_utf8(path, folder, name, western), western, example)

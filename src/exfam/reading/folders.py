@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, ExfamError, check_path
+from exfam.files import as_path
 from exfam.folders import FolderKind, aside_of, replacing_folder
 
 _AGAIN = "Prepare the folder again, or copy it anew from where it is whole."
@@ -61,4 +62,4 @@ def _resolved(path: str | os.PathLike[str]) -> Path:
         check_path("folder", path)
     except ExfamError as error:
         raise DataError(str(error)) from error
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(as_path(path)))

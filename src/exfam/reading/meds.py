@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from exfam.checks import DataError, check_path
+from exfam.files import as_path
 
 # What each column is, as parameters of a model of events.
 MEDS_COLUMNS = {"group": "subject_id", "time": "time", "item": "code", "value": "numeric_value"}
@@ -23,7 +24,7 @@ def read_meds(path: str | os.PathLike[str]) -> pa.Table:
     Raises DataError for what is no such file or folder.
     """
     check_path("path", path)
-    root = Path(path)
+    root = as_path(path)
     files = sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
     tables = [_read_one(file) for file in files]
     if not tables:

@@ -69,7 +69,7 @@ def named_files(
 
     `below`: whether the folders in a folder count too; `advice`: what to do where there is none
     """
-    name = os.fspath(source)
+    name = os.path.expanduser(source)
     path = Path(name)
     if not name:
         raise DataError(

@@ -156,7 +156,7 @@ def read_with_facts(
         table = open_source(database, source, parts, vocabulary=known)
         with explained(lambda error: unreadable(error, table.origin.where)):
             table = without_marks(table, options.dialect)
-            table = with_sorted_text(database, table, date_format=options.dialect.date_format)
+            table = with_sorted_text(database, table, dialect=options.dialect)
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_seed
+from exfam.files import check_page_path
 from exfam.report.contents import ReportRequest
 from exfam.report.kinds import builder_of
 from exfam.report.page import write_page
@@ -35,8 +36,8 @@ def write_report(
     `baselines`: whether to fit cheap baselines at all (default True)
     `seed`: of samples, halves, baselines and random spreads (default 0)
 
-    Raises ExfamError for a model that no report is written about or data without a target, and
-    what the model raises for data it cannot take.
+    Raises ExfamError for a path that ends in another suffix than .html, a model that no report is
+    written about or data without a target, and what the model raises for data it cannot take.
 
     >>> from exfam.efa.baselines import Marginal
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
@@ -46,6 +47,7 @@ def write_report(
     'report.html'
     """
     check_seed("seed", seed)
+    check_page_path("path", path)
     request = ReportRequest(data, train, baselines=baselines, seed=seed)
     content = builder_of(model)(model, request)
     return write_page(

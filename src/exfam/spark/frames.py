@@ -104,7 +104,7 @@ def _assembled(
 ) -> tuple[Groups, ReadingFacts]:
     """As `read_with_facts` reads, but for who sorts: executors write parts into `folder`."""
     dialect, known = reading.options.dialect, reading.known
-    table = with_sorted_text(spark, without_marks(table, dialect), date_format=dialect.date_format)
+    table = with_sorted_text(spark, without_marks(table, dialect), dialect=dialect)
     checked = check_table(spark, table, known)
     encodings = {}
     for k, part in enumerate(part for part in reading.columns.parts if part in checked.labels):

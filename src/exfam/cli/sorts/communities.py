@@ -10,7 +10,6 @@ from exfam.cli.errors import reworded
 from exfam.cli.output import number_of, stacked
 from exfam.cli.sorts.base import Answer, PlannedFit, Sort
 from exfam.cli.sources import chosen_dialect
-from exfam.columns.dialect import BY_LOOKING
 from exfam.estimator.rules import listed
 from exfam.tables.data.table_files import TableFile, read_table_file
 
@@ -60,7 +59,7 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
         raise ExfamError("`--checkpoint` must be left out for a model of communities.")
     numbers = [*listed(estimator.species), *listed(estimator.coordinates)]
     with reworded(_WORDS):
-        dialect, ignored = chosen_dialect(BY_LOOKING, chosen), listed(chosen.ignore)
+        dialect, ignored = chosen_dialect(estimator.dialect, chosen), listed(chosen.ignore)
         table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, dialect=dialect)
     return PlannedFit(
         (table.frame,),

@@ -1,6 +1,5 @@
 """Models of fields: values at sites and times."""
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     DataError for a file that holds no field.
     """
     columns = _columns(model, file)
-    columns |= asdict(chosen_dialect(model.dialect, chosen))
+    columns["dialect"] = chosen_dialect(model.dialect, chosen)
     sites = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     with reworded({"`data`": "`FILE`"}):
         groups, facts = read_field_with_facts(file, **columns, sites=sites)

@@ -34,7 +34,7 @@ _SHARED = ("group", "order", "item", "value", "direction", "unknown")
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     _complete_columns(estimator, chosen)
-    columns, reading = estimator._columns(), reading_options(chosen)
+    columns, reading = estimator._columns(), reading_options(chosen, dialect=estimator.dialect)
     groups, facts = read_source(chosen.file, columns, options=reading)
     if chosen.validation is None:
         items = choose_parts(estimator.parts, groups)[0]

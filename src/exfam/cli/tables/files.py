@@ -12,7 +12,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.output import number_of
 from exfam.cli.sources import chosen_dialect
-from exfam.columns.dialect import BY_LOOKING
 from exfam.families import family_to_config
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
@@ -45,7 +44,7 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
     labels = {name: kind for name, kind in kinds.items() if isinstance(kind, list)}
     ignored = [chosen.ignore] if isinstance(chosen.ignore, str) else chosen.ignore or ()
     with errors_of_files():
-        dialect = chosen_dialect(BY_LOOKING, chosen, dates=False)
+        dialect = chosen_dialect(estimator.dialect, chosen, dates=False)
         table = read_table_file(
             chosen.file, ignore=ignored, numbers=numbers, labels=labels, dialect=dialect
         )

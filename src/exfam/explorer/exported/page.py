@@ -25,7 +25,7 @@ from exfam.explorer.exported.written import questions_of
 from exfam.explorer.questions import Question
 from exfam.explorer.views import ExplorerView, explorer_views
 from exfam.explorer.views.items import ItemsView
-from exfam.files import write_atomically
+from exfam.files import check_page_path, write_atomically
 
 MOST_BYTES = 5_000_000
 _IMPORT = re.compile(r'from "\./([a-z_]+\.js)"')
@@ -73,6 +73,7 @@ def write_explorer(
     >>> page.size < 300_000
     True
     """
+    check_page_path("path", path)
     views = explorer_views(model, data, against=against, compare=compare)
     first: Any = views[0]
     if isinstance(first, ItemsView) and has_tables(model):

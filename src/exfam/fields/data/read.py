@@ -11,12 +11,11 @@ from jaxtyping import Float, Int64
 from pyarrow import types
 
 from exfam.checks import DataError, shown
-from exfam.columns.columns import Columns
-from exfam.columns.dialect import Dialect
+from exfam.columns.columns import Columns, times_in_text, zone_of
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import Names, Part
 from exfam.columns.rules import is_moment, is_real, is_text
 from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
-from exfam.dates import parse_dates
 from exfam.estimator.rules import check_distinct, listed
 from exfam.fields.data.facts import FieldFacts
 from exfam.geometry import check_metric, wrong_coordinate
@@ -87,10 +86,9 @@ def read_field(
     array([False,  True])
     """
     names: Any = {"time": time, "site": site, "coordinates": coordinates, "value": value}
-    how: Any = {"encoding": encoding, "decimal": decimal, "thousands": thousands}
-    how |= {"date_format": date_format, "missing": missing, "sheet": sheet}
-    how |= {"covariates": covariates, "metric": metric, "sites": sites}
-    return read_field_with_facts(data, **names, **how)[0]
+    how: Any = {"covariates": covariates, "metric": metric, "sites": sites}
+    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
+    return read_field_with_facts(data, **names, **how, dialect=dialect)[0]
 
 
 def read_field_with_facts(
@@ -102,16 +100,10 @@ def read_field_with_facts(
     value: str,
     covariates: Names = None,
     metric: str = "haversine",
-    missing: Any = None,
     sites: Any = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    date_format: str | None = None,
-    sheet: str | None = None,
+    dialect: Dialect = BY_LOOKING,
 ) -> tuple[Groups, FieldFacts]:
-    """As `read_field`, and what the field holds and lacks."""
-    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
+    """As `read_field`, and what the field holds and lacks; `dialect`: how files are written."""
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
     check_distinct({"covariates": listed(covariates)})
@@ -127,7 +119,7 @@ def read_field_with_facts(
     parts = [at, where, *axis_parts, what, *more_parts]
     # Numbers are counted below; of text and cells, all is missing.
     columns = open_columns(data, parts, vocabulary=vocabulary, options=_options(dialect))
-    times = _read_times(columns, at, dialect.date_format)
+    times = _read_times(columns, at, dialect)
     of = _read_sites(columns, where, known)
     places = _read_coordinates(columns, axis_parts, of, metric)
     values, n_standing = _read_values(columns, what, standing)
@@ -212,11 +204,13 @@ class _Times(NamedTuple):
     names: np.ndarray
 
 
-def _read_times(columns: Columns, part: Part, date_format: str | None) -> _Times:
+def _read_times(columns: Columns, part: Part, dialect: Dialect) -> _Times:
     array = columns.check(part)
     if is_text(array.type):
         where = columns.origin.row
-        array = pa.array(parse_dates(array, name=part.name, date_format=date_format, where=where))
+        array = times_in_text(array, name=part.name, dialect=dialect, where=where)
+    elif is_moment(array.type):
+        dialect.check_zone(part.name, zone_of(array.type))
     if is_moment(array.type):
         of_rows = columns.moments(part, array).astype(np.int64)
         moments, codes = np.unique(of_rows, return_inverse=True)

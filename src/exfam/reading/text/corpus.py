@@ -152,7 +152,7 @@ def find_source(source: Any, *, encoding: str | None = None) -> FileSource | Sen
     is_path = isinstance(first[0], os.PathLike) if first else False
     if first and isinstance(source, list | tuple) and isinstance(first[0], str):
         is_name = "\n" not in first[0] and len(first[0]) <= 4096
-        is_path = is_name and os.path.exists(first[0])
+        is_path = is_name and os.path.exists(os.path.expanduser(first[0]))
     if is_path:
         return FileSource(_files(chain(first, entries)), encoding)
     return SentenceSource(chain(first, entries))

@@ -12,7 +12,7 @@ from typing import Any
 
 from exfam.checks import DataError, check_path
 from exfam.columns.dialect import check_encoding
-from exfam.files import lock_folder, new_scratch_folder, release, write_atomically
+from exfam.files import as_path, lock_folder, new_scratch_folder, release, write_atomically
 from exfam.folders import put_folder
 from exfam.reading.folders import unwritable
 from exfam.reading.text.corpus import FileSource, find_source
@@ -121,7 +121,7 @@ def prepare_into(
 ) -> PreparedText:
     """Prepare a text in a folder, or go on; see `prepare_text`."""
     check_path("folder", folder)
-    path = Path(os.path.realpath(folder))
+    path = Path(os.path.realpath(as_path(folder)))
     if _is_done(path, preparation) and not overwrite:
         return open_text(path)
     _check_free(path, overwrite=overwrite)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Shaped
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.columns import Columns
+from exfam.columns.columns import Columns, zone_of
 from exfam.columns.frames import collected, is_lazy, open_frame, with_columns
 from exfam.columns.parts import Part
 from exfam.columns.rules import FINITE, exact_rule, is_moment, is_number, is_text
@@ -23,6 +23,7 @@ class RawColumn:
 
     `category`: whether the frame says that its values are categories
     `order`: the categories in order, where the frame declares one
+    `zone`: that of times; "" for none
     """
 
     values: Shaped[np.ndarray, " rows"]
@@ -30,6 +31,7 @@ class RawColumn:
     labels: Sequence[str] | None = None
     category: bool = False
     order: np.ndarray | None = None
+    zone: str = ""
 
     def __len__(self) -> int:
         return len(self.missing)
@@ -97,7 +99,8 @@ def _typed(columns: Columns, part: Part) -> RawColumn:
         return RawColumn(codes, missing, labels=coded.dictionary.to_pylist())
     if is_moment(kind):
         moments = columns.moments(part)
-        return RawColumn(np.where(missing, np.datetime64(0, "us"), moments), missing)
+        filled = np.where(missing, np.datetime64(0, "us"), moments)
+        return RawColumn(filled, missing, zone=zone_of(kind))
     if not is_number(kind):
         raise _unreadable(part.name, str(kind))
     if types.is_null(kind) or types.is_decimal(kind):

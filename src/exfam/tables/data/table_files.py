@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exfam.checks import DataError
+from exfam.columns.columns import OFFSET
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import GAPS
 from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
+from exfam.dates import have_zones
 from exfam.reading.database import ReadingOptions, open_database
 from exfam.reading.reader import open_columns, source_names
 from exfam.tables.data.frames import RawColumn, RawTable, read_table
@@ -141,8 +143,16 @@ def table_and_response_of(
 
 
 def read_marked(X: Any, dialect: Dialect) -> RawTable:
-    """As `read_table`, with cells missing that are what the dialect says stands for missing."""
+    """As `read_table`, with cells missing that are what the dialect says stands for missing.
+
+    Raises DataError for times without a zone in a column that had one in training.
+    """
     table = read_table(X)
+    for name, column in table.columns.items():
+        if column.labels:
+            dialect.check_zone(name, OFFSET if have_zones(column.labels) else "")
+        elif column.type == "date":
+            dialect.check_zone(name, column.zone)
     if not dialect.missing:
         return table
     columns = {name: _without_marks(own, dialect) for name, own in table.columns.items()}
