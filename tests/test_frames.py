@@ -254,7 +254,7 @@ def test_a_row_a_group_survives_parquet(tmp_path):
 
 
 PLAIN = "must hold values of one plain type, got"
-FOREIGN = "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns such"
+FOREIGN = "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns .*got"
 EMPTY = "`(frame|source)` must have at least one row, got none"
 LABELS = r"must hold labels \(text, whole numbers, booleans\), got"
 NAMES = "must have names of their own, got"

@@ -84,8 +84,9 @@ class Dialect:
 
     def remember(self, **settings: str) -> None:
         """Keep what was found, if it is the first of its name."""
-        for name, setting in settings.items() if self.found is not None else ():
-            self.found.setdefault(name, setting)
+        if self.found is not None:
+            for name, setting in settings.items():
+                self.found.setdefault(name, setting)
 
     def check_zone(self, name: str, zone: str) -> None:
         """Keep the zone of a column of times; DataError for "", none, where training had one."""

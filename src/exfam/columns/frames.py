@@ -41,7 +41,7 @@ def open_frame(frame: Any, *, argument: str = "frame", index: bool = True) -> Ma
     if table is None:
         raise DataError(
             f"`{argument}` must be a pandas or polars frame, an Arrow table or a mapping of "
-            f"columns such as {{'item': ['tea', 'milk']}}, got {type(frame).__name__}."
+            f"columns such as {{'column': [1, 2]}}, got {type(frame).__name__}."
         )
     return _by_name(argument, zip(table.column_names, table.columns, strict=True))
 
