@@ -117,7 +117,7 @@ def waits_of_a_step(fit: Any, monkeypatch: Any) -> Counter[str]:
             padded = real_batch(engine, *given)
             if not isinstance(padded, Batch):
                 return padded
-            padded.shared_position(), padded.value_targets()
+            padded.shared_position(), [padded.value_targets(name) for name in padded.values]
             if padded.item is not None:
                 padded.item_targets()
             return padded.to("cpu")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import exfam
-from exfam.checks import DataError, ExfamWarning, UnknownItemError
+from exfam.checks import DataError, UnknownItemError
 from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.groups import Groups
@@ -68,18 +68,22 @@ def test_a_frame_is_read_by_hand_whatever_its_index_says():
     assert groups.ignored is None
 
 
-def test_other_columns_do_not_matter_and_several_values_are_observed_together():
+def test_other_columns_do_not_matter_and_an_element_may_lack_one_of_its_values():
     frame = pd.DataFrame({"g": [2, 1, 2], "odd": [object(), {1: 2}, None]})
     groups = Groups.from_frame(frame, group="g")
     assert groups.lengths.tolist() == [2, 1] and groups.columns == ()
     assert groups.group_names.tolist() == [2, 1]
-    frame = {"g": [1, 1, 1], "a": [1.0, None, 3.0], "b": [1, 2, 3]}
+    frame = {"g": [1, 1, 1], "a": [1.0, None, None], "b": [1, 2, None]}
     for reader in (Groups.from_frame, exfam.read):
-        with pytest.warns(ExfamWarning, match="1 of 3 rows have some of their values and lack"):
-            groups = reader(frame, group="g", value=["a", "b"])
+        groups = reader(frame, group="g", value=["a", "b"])
         assert list(groups.values) == ["a", "b"]
-        assert groups.observed.tolist() == [True, False, True]
-        assert groups.pad([0]).values["b"].tolist() == [[1, 0, 3]]
+        assert groups.observed.tolist() == [True, True, False]
+        again = Groups.from_arrow(groups.to_arrow())
+        for batch in (groups.pad([0]), again.pad([0]), again.with_(observed=None).pad([0])):
+            assert batch.values["b"].tolist() == [[1, 2, 0]]
+            assert batch.observed.tolist() == [[True, True, False]]
+            assert batch.has_value("a").tolist() == [[True, False, False]]
+        assert groups.to_frame()["b"].isna().tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,6 @@ def assert_same_files(folder, other):
         assert (folder / name).read_bytes() == (other / name).read_bytes(), name
 
 
-@pytest.mark.filterwarnings("ignore:.* some of their values and lack others:exfam.ExfamWarning")
 def test_spark_writes_the_folder_that_one_machine_writes(session, tmp_path):
     rows = session.createDataFrame(table()).repartition(4).cache()
     options = {"duplicates": "drop", "missing": -999, "unknown": "ignore"}

@@ -133,12 +133,12 @@ class _Value(Field, ABC):
         self.column, self.family, self.dim = column, family, dim
 
     def known(self, batch: Batch) -> Bool[Tensor, "batch length"]:
-        return batch.observed
+        return batch.has_value(self.column)
 
     def values(self, batch: Batch) -> Float[Tensor, "batch length"]:
         """The column as networks see it, with 0 where it was not observed."""
         inputs = self.family.network_input(batch.values[self.column], item=batch.item)
-        return torch.where(batch.observed, inputs, 0.0)
+        return torch.where(self.known(batch), inputs, 0.0)
 
 
 class RawValue(_Value):
@@ -168,7 +168,7 @@ class TableValue(_Value):
 
     def forward(self, batch: Batch) -> Vectors:
         code = ((self.values(batch) - self.start) / self.step).round().long()
-        return self.table(torch.where(batch.observed, code, 0))
+        return self.table(torch.where(self.known(batch), code, 0))
 
 
 class NumberValue(_Value):

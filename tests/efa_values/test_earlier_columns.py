@@ -108,6 +108,29 @@ def test_where_values_were_not_observed_nothing_is_given(model):
         assert same.all() == (name == "stars")
 
 
+def test_a_missing_value_is_no_target_and_moves_nothing_while_the_others_of_its_element_do(model):
+    """Element 2 lacks its size: its count is given none of the values before it."""
+    data, names = groups(), list(FAMILIES)
+    values = {name: column.copy() for name, column in data.values.items()}
+    values["size"][2] = np.nan
+    gappy = data.with_(values=values)
+    batch = gappy.pad(np.arange(len(data)))
+    nats, before = model.log_prob(batch), etas_of(model, gappy)
+    for name in names:
+        assert (nats.value[name][0, 2] != 0) == (name != "size")
+        assert before[name].isfinite().all()
+    for number, (column_moved, to) in enumerate({"stars": 3.0, "count": 11.0}.items()):
+        moved_values = values | {
+            column_moved: np.where(np.arange(9) == 2, to, values[column_moved])
+        }
+        after = etas_of(model, gappy.with_(values=moved_values))
+        moved = [not torch.equal(after[name][2], before[name][2]) for name in names]
+        assert moved == [number == 0 and name == "size" for name in names]
+    # What another element of the group sees of it has changed, unless it comes earlier.
+    whole = etas_of(model, data)
+    assert torch.equal(whole["stars"][0], before["stars"][0]) == (model.direction == "causal")
+
+
 def test_all_values_of_an_element_together_sum_to_one():
     families = {"a": Ordinal(3, start=1), "b": Ordinal(4)}
     etas = {name: torch.randn(1, own.n_params).double() for name, own in families.items()}
@@ -120,7 +143,7 @@ def test_all_values_of_an_element_together_sum_to_one():
     earlier, total = EarlierColumns(numbers, {"b": part}), 0.0
     for a, b in product(families["a"].categories, families["b"].categories):
         values = {"a": torch.tensor([float(a)]), "b": torch.tensor([float(b)])}
-        given = earlier(etas, values, None, torch.ones(1, dtype=torch.bool))
+        given = earlier(etas, values, None, torch.ones(1, dtype=torch.bool), {})
         nats = sum(own.log_prob(values[name], given[name]) for name, own in families.items())
         total += float(nats.detach().exp())
     assert total == pytest.approx(1.0, abs=1e-12)
@@ -214,6 +237,27 @@ def test_draws_have_the_columns_go_together(same):
     residual = (b - 30 * a - 100)[filled]
     assert filled.sum() > 40
     assert np.std(residual) == pytest.approx(0.6, rel=0.4)
+
+
+def test_elements_that_lack_a_value_are_learned_from_and_predicted(same):
+    train, new = frame("same"), frame("same", seed=4, n_groups=20)
+    for data, names in ((train, "ab"), (new, "a")):
+        for k, name in enumerate(names):
+            data.loc[np.arange(len(data)) % 3 == k, name] = np.nan
+    model = EFA(**COLUMNS, attention="none", family="gaussian").fit(train)
+    parts, full = model.score_parts(new), same.score_parts(frame("same", seed=4, n_groups=20))
+    assert parts["a"] == pytest.approx(full["a"], abs=0.2)
+    assert -3.5 < parts["b"] < full["b"]  # of a third of them a is not known
+    lacks = new["a"].isna().to_numpy()
+    same_value = new.assign(b=np.where(lacks, new.b + 100.0, new.b))
+    for name in "ab":  # its own value moves none of an element's predictions
+        before, after = model.predict(new)[name], model.predict(same_value)[name]
+        alone = np.flatnonzero(lacks & (new.g.map(new.g[lacks].value_counts()) == 1).to_numpy())
+        np.testing.assert_allclose(after[alone], before[alone], rtol=1e-12)
+    drawn = model.sample(new, sweeps=0)
+    np.testing.assert_array_equal(drawn.values["b"], new["b"])
+    np.testing.assert_array_equal(drawn.values["a"][~lacks], new["a"][~lacks])
+    assert drawn.observed.all() and np.isfinite(drawn.values["a"]).all()
 
 
 def test_explanations_have_a_part_for_earlier_columns_and_add_up(same):

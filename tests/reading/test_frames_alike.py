@@ -62,9 +62,8 @@ def frames(draw):
     }
 
 
-# Labels that differ in white space alone are pointed out, and rows with gaps.
+# Labels that differ in white space alone are pointed out.
 @pytest.mark.filterwarnings("ignore:.* differ in white space alone:exfam.ExfamWarning")
-@pytest.mark.filterwarnings("ignore:.* some of their values and lack others:exfam.ExfamWarning")
 @given(frame=frames(), data=st.data())
 @settings(max_examples=25)
 def test_generated_frames(frame, data):

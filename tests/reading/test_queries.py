@@ -20,8 +20,6 @@ from exfam.reading import queries
 from exfam.reading.database import ReadingOptions, open_database
 from reading.cases import COLUMNS, FEW, ROWS, assert_identical, read, write_parquet, write_sqlite
 
-SOME_VALUES = pytest.mark.filterwarnings("ignore:.* rows have some of their values and lack")
-
 
 class TestDuckDB:
     def test_a_query_gives_the_rows_and_their_order(self, tmp_path):
@@ -120,7 +118,6 @@ class TestSQLite:
         with pytest.raises(DataError, match=match):
             exfam.read(query, group="user", database=shop, **FEW)
 
-    @SOME_VALUES
     def test_types_are_those_of_the_cells(self, shop):
         query = "SELECT 'a' AS g, 1 AS n, 2.5 AS x, NULL AS y UNION ALL SELECT 'b', 2, 3, NULL"
         groups = exfam.read(query, group="g", value=["n", "x", "y"], database=shop, **FEW)
@@ -182,7 +179,6 @@ class TestPostgres:
     def test_tables_and_queries_are_read(self, source, connect):
         assert_identical(read(source, **connect), Groups.from_frame(ROWS, **COLUMNS))
 
-    @SOME_VALUES
     def test_types_that_are_labels_or_numbers(self, connect):
         query = """
             SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS g, 7.25::numeric AS n,

@@ -1,7 +1,7 @@
 """Cells that are right as they stand, and seldom what was meant: they are pointed out."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,19 +65,6 @@ def warn_of_stand_ins(columns: Mapping[str, np.ndarray]) -> None:
                 ExfamWarning,
                 stacklevel=2,
             )
-
-
-def warn_of_gaps(names: Iterable[str], *, n_some: int, n_rows: int) -> None:
-    """An ExfamWarning if rows have some of their values and lack others."""
-    if n_some:
-        columns = ", ".join(map(repr, names))
-        warnings.warn(
-            f"{n_some} of {n_rows} rows have some of their values and lack others of {columns}. "
-            "Such rows count as having none: nothing is learned or predicted from the values that "
-            "they have. Fill the gaps in, or fit a model to each column.",
-            ExfamWarning,
-            stacklevel=2,
-        )
 
 
 def stand_in(column: np.ndarray) -> tuple[float, int, float, float] | None:

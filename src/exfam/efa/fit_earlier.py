@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from exfam.efa.gate import gain_by_groups
 from exfam.efa.networks.based_values import BasedValues
 from exfam.efa.value_fits import LEAST_GROUPS
-from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict
+from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict, total_nats
 from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.groups import Groups
@@ -25,6 +25,7 @@ from exfam.likelihoods.earlier_columns import (
     EarlierColumns,
     GivenEarlier,
     column_numbers,
+    earlier_of,
     inputs_of,
 )
 from exfam.likelihoods.two_part import TwoPartModel
@@ -83,14 +84,44 @@ class _Rows:
     own: dict[str, Float[Tensor, "rows"]]
     item: Int64[Tensor, "rows"] | None
     log_size: Float[Tensor, "rows"]
+    missing: dict[str, Bool[Tensor, "rows"]]
 
     def nats(
         self, column: str, family: Family, change: Tensor | float = 0.0
     ) -> Float[Tensor, "rows"]:
-        """Log-probabilities of a column with these changes of its parameters."""
+        """Log-probabilities of a column with these changes of its parameters; NaN without value."""
         eta = self.etas[column] + change
         eta = torch.cat([eta[:, :1] + self.log_size[:, None], eta[:, 1:]], 1)
-        return family.log_prob(self.own[column], eta, item=self.item)
+        has = self.has_value(column)
+        item = None if self.item is None else self.item[has]
+        found = eta.new_full((len(eta),), torch.nan)
+        return found.index_put((has,), family.log_prob(self.own[column][has], eta[has], item=item))
+
+    def take(self, rows: Bool[Tensor, "all"]) -> "_Rows":
+        """Some rows."""
+        dicts = (self.etas, self.values, self.own, self.missing)
+        etas, values, own, missing = (
+            {name: part[rows] for name, part in some.items()} for some in dicts
+        )
+        item = None if self.item is None else self.item[rows]
+        element, size = self.element[rows.numpy()], self.log_size[rows]
+        return _Rows(element, etas, values, own, item, size, missing)
+
+    def has_value(self, column: str) -> Bool[Tensor, "rows"]:
+        """Which rows have a value of a column."""
+        missing = self.missing.get(column)
+        return torch.ones(len(self.element), dtype=torch.bool) if missing is None else ~missing
+
+    def has_all(self, columns: Sequence[str]) -> Bool[Tensor, "rows"]:
+        """Which rows have a value of each of these columns."""
+        return torch.stack([self.has_value(column) for column in columns]).all(0)
+
+    def numbers(self, column: str, family: Family) -> ColumnNumbers:
+        """Of a column's values."""
+        has = self.has_value(column)
+        return column_numbers(
+            family, self.values[column][has], None if self.item is None else self.item[has]
+        )
 
 
 def fit_earlier_columns(parts: Sequence[Judged], *, seed: int = 0) -> Gain | None:
@@ -110,8 +141,10 @@ def fit_earlier_columns(parts: Sequence[Judged], *, seed: int = 0) -> Gain | Non
         change = _best([[own.nats(name, change) for own in work] for change in CHANGES], parts)
         if change is not None:
             chosen[name] = change
-    with_it = [np.sum([own.nats(name, chosen.get(name)) for name in families], 0) for own in work]
-    without = [np.sum([own.nats(name, None) for name in families], 0) for own in work]
+    with_it = [
+        total_nats({name: own.nats(name, chosen.get(name)) for name in families}) for own in work
+    ]
+    without = [total_nats({name: own.nats(name, None) for name in families}) for own in work]
     for own in work:
         own.give(chosen)
     gain = gain_by_groups(with_it, without, groups, gate=1.0 if chosen else 0.0)
@@ -143,10 +176,7 @@ class _Work:
         self.judge = [_rows_of(member, part.validation) for member in part.members]
         first = self.train[0]
         self.weight = torch.from_numpy(np.ones(1) if weight is None else weight[first.element])
-        self.numbers = {
-            name: column_numbers(family, first.values[name], first.item)
-            for name, family in families.items()
-        }
+        self.numbers = {name: first.numbers(name, family) for name, family in families.items()}
         self.found: dict[tuple[str, Change], list[GivenEarlier]] = {}
 
     def fitted(self, column: str, change: Change) -> list[GivenEarlier]:
@@ -170,7 +200,8 @@ class _Work:
                 moved = 0.0
                 if part is not None:
                     inputs = inputs_of(self.numbers, column, rows.etas, rows.values, rows.item)
-                    moved = part(inputs)
+                    sees = rows.has_all(earlier_of(self.numbers, column))
+                    moved = part(inputs) * sees[:, None]
                 nats.append(rows.nats(column, family, moved))
         flat = np.full(self.part.validation.n_rows, np.nan)
         flat[self.judge[0].element] = (torch.stack(nats).logsumexp(0) - np.log(len(nats))).numpy()
@@ -213,21 +244,21 @@ def _rows_of(member: TwoPartModel, groups: Groups) -> _Rows:
             size = size if member.exposure is None else member.exposure.of(batch)
             columns = [etas[name] for name in names]
             columns += [source.values[name] for source in (seen, batch) for name in names]
+            columns += [~batch.has_value(name) for name in names]
             item = batch.item if batch.item is not None else torch.zeros_like(batch.element)
             columns += [size, item, batch.element]
             pieces.append([column[where].cpu() for column in columns])
-    *numbers, item, element = (torch.cat(part).clone() for part in zip(*pieces, strict=True))
+    *numbers, size, item, element = (torch.cat(part).clone() for part in zip(*pieces, strict=True))
+    etas, values, own, lacks = (
+        dict(zip(names, numbers[first : first + len(names)], strict=True))
+        for first in range(0, len(numbers), len(names))
+    )
     etas, values, own = (
-        dict(zip(names, (part.double() for part in some), strict=True))
-        for some in (
-            numbers[: len(names)],
-            numbers[len(names) : -1 - len(names)],
-            numbers[-1 - len(names) : -1],
-        )
+        {name: part.double() for name, part in some.items()} for some in (etas, values, own)
     )
-    return _Rows(
-        element.numpy(), etas, values, own, None if groups.item is None else item, numbers[-1]
-    )
+    missing = {name: part for name, part in lacks.items() if part.any()}
+    items = None if groups.item is None else item
+    return _Rows(element.numpy(), etas, values, own, items, size, missing)
 
 
 def _fit(
@@ -241,6 +272,9 @@ def _fit(
 ) -> GivenEarlier:
     """The change of least mean nats, ridged to none, by L-BFGS."""
     family = numbers[column].family
+    some = rows.has_all([*earlier_of(numbers, column), column])
+    if 1 < some.sum() < len(some):
+        rows, weight = rows.take(some), weight[some] if len(weight) > 1 else weight
     inputs = inputs_of(numbers, column, rows.etas, rows.values, rows.item)
     spread = inputs.std(0)
     part = GivenEarlier(

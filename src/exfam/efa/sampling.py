@@ -1,6 +1,6 @@
 """Draws from fitted models: continuations of causal ones, fill-in of bidirectional ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from exfam.families.mixtures import Mixture
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import group_of_elements
 from exfam.likelihoods.two_part import TwoPartModel
+
+# Which rows lack a value, by column.
+Lacking = Mapping[str, Bool[np.ndarray, "rows"]]
 
 
 def continue_groups(
@@ -35,7 +38,8 @@ def continue_groups(
     for _ in range(int(steps)):
         current = append_blank(current, schema)
         last = current.stop - 1
-        current = _draw(members, current, (last, last), rng, generator)
+        lacks = _lacking(current, members[0].families)
+        current = _draw(members, current, (last, last), rng, generator, lacks)
     if role is None:
         return current.with_(role=None)
     n_own = int(current.stop[-1]) if len(current) else 0
@@ -54,7 +58,7 @@ def fill_in(
     sweeps: int,
     seed: int,
 ) -> Groups:
-    """The `blank` elements' items and all unobserved values, drawn given the rest.
+    """The `blank` elements' items and all missing values, drawn given the rest.
 
     First in order of position, given what is there; then by Gibbs sweeps, in turn given all
     others. At a time one element of every group is drawn. An item is drawn given the other
@@ -65,8 +69,10 @@ def fill_in(
     no_item, no_value = np.zeros((2, current.n_rows), dtype=bool)
     if blank is not None and members[0].item_part is not None:
         no_item[: len(own)] = blank[own]
-    if groups.observed is not None and members[0].value_part is not None:
-        no_value[: len(own)] = ~groups.observed[own]
+    lacks = _lacking(current, members[0].families)
+    for column in lacks.values():
+        no_value |= column
+    no_value[len(own) :] = False
     # Rounds, each with at most one row of a group, in order of position.
     rows = np.flatnonzero(no_item | no_value)
     group = group_of_elements(current)[rows]
@@ -75,8 +81,14 @@ def fill_in(
     for _ in range(int(sweeps) + 1):
         for some in rounds:
             both = some[no_item[some]], some[no_value[some]]
-            current = _draw(members, current, both, rng, generator)
+            current = _draw(members, current, both, rng, generator, lacks)
     return current
+
+
+def _lacking(groups: Groups, columns: Iterable[str]) -> Lacking:
+    """Which rows lack a value, by column."""
+    every = np.arange(groups.n_rows)
+    return {name: ~groups.has_value(name, every) for name in columns}
 
 
 def _draw(
@@ -85,14 +97,15 @@ def _draw(
     rows: tuple[np.ndarray, np.ndarray],
     rng: np.random.Generator,
     generator: torch.Generator,
+    lacks: Lacking,
 ) -> Groups:
-    """Groups with the items of the first `rows`, then the values of the second, drawn anew."""
+    """Groups with the items of the first `rows`, then what the second lack, drawn anew."""
     role = groups.role
     item_rows, value_rows = rows
     if members[0].item_part is not None and len(item_rows):
         groups = _draw_items(members, _only(groups, item_rows), rng)
     if members[0].value_part is not None and len(value_rows):
-        groups = _draw_values(members, _only(groups, value_rows), value_rows, generator)
+        groups = _draw_values(members, _only(groups, value_rows), value_rows, generator, lacks)
     return groups.with_(role=role)
 
 
@@ -121,22 +134,28 @@ def _draw_items(
 
 
 def _draw_values(
-    members: Sequence[TwoPartModel], groups: Groups, rows: np.ndarray, generator: torch.Generator
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    rows: np.ndarray,
+    generator: torch.Generator,
+    lacks: Lacking,
 ) -> Groups:
     """All columns, then in turn each that is given those before it."""
-    observed = np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
-    observed = observed.copy()
-    observed[rows] = False
     families, at = members[0].families, torch.as_tensor(rows)
     item = None if groups.item is None else torch.as_tensor(groups.item[rows]).long()
     given = members[0].earlier
+    values = {name: column.astype(np.float64) for name, column in groups.values.items()}
+    if groups.observed is not None:
+        for column in values.values():
+            column[~groups.observed] = np.nan
+    for name in families:
+        values[name][rows[lacks[name][rows]]] = np.nan
     for columns in [list(families), *([name] for name in (given.names if given else []))]:
-        etas = value_parameters(members, groups.with_(observed=observed))
-        values = {name: column.astype(np.float64) for name, column in groups.values.items()}
+        etas = value_parameters(members, groups.with_(values=values, observed=None))
+        values = {name: column.copy() for name, column in values.items()}
         for name in columns:
             mixture = Mixture(families[name], etas[name][:, at].double(), item)
-            values[name][rows] = mixture.sample(generator).double().numpy()
-        observed = observed.copy()
-        observed[rows] = True
-        groups = groups.with_(values=values)
-    return groups.with_(observed=observed)
+            drawn, own = mixture.sample(generator).double().numpy(), lacks[name][rows]
+            values[name][rows[own]] = drawn[own]
+    observed = ~np.all([np.isnan(column) for column in values.values()], axis=0)
+    return groups.with_(values=values, observed=observed)

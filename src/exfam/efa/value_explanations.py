@@ -33,7 +33,7 @@ class ValueExplanation(PlottedResult):
     Of each element: its row, group, item and value (NaN if not observed), the predicted `center`,
     as `predict` gives it, the `nats` of the value, and the `location`: the mean by the base's
     factor model, in the unit of values, of log(value + a constant) or of log(value / (1 - value))
-    where `transform` is "identity", "log" or "logit".
+    where `transform` is "identity", "log" ("log above 0" leaves zeros out) or "logit".
 
     Of each entry: its `element`'s number, the `part`, and what it adds `to_location`, `to_center`
     and `to_nats`. Entries of an element add up to its three numbers. Location is linear: "overall",
@@ -179,7 +179,7 @@ class _Work:
         own = np.where(batch.target.numpy()[present], own, -1)
         chosen = np.flatnonzero(own >= 0)
         value = batch.values[self.column].double()
-        value = value.masked_fill(~batch.observed, torch.nan).numpy()[present]
+        value = value.masked_fill(~batch.has_value(self.column), torch.nan).numpy()[present]
         ensemble = self._ensemble(batch, chosen, value[chosen])
         entries, both, names = ensemble.entries(), ensemble.prediction(), self._names(batch)
         is_value = entries.part == PARTS.index(VALUE)

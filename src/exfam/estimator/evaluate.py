@@ -140,7 +140,7 @@ def log_probs(
             for column in first.families:
                 values = [part.value[column] for part in parts[:n_members]]
                 nats = _mean_of_exp(values, [1 / n_members] * n_members)
-                _write(out[column], batch, batch.target & batch.observed, nats)
+                _write(out[column], batch, batch.target & batch.has_value(column), nats)
     return out
 
 

@@ -177,7 +177,7 @@ def _observed(groups: Groups, column: str) -> Iterator[np.ndarray]:
         raise ExfamError(f"`value` column {column!r} must be in the groups, which have {listed}.")
     for chunk in groups.chunks():
         own = chunk.elements()
-        yield own if groups.observed is None else own[groups.observed[own]]
+        yield own[groups.has_value(column, own)]
 
 
 def _values(groups: Groups, column: str, own: np.ndarray) -> tuple[Tensor, Tensor | None]:

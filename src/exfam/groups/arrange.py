@@ -271,8 +271,7 @@ def _elements(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Ha
         element = _mixed(labels[groups.item[own]])
     for name in sorted(groups.values):
         value = np.asarray(groups.values[name][own], dtype=np.float64)
-        if groups.observed is not None:
-            value = np.where(groups.observed[own], value, np.nan)
+        value = np.where(groups.has_value(name, own), value, np.nan)
         element = _mixed(element ^ _mixed(_text_hash(name) ^ _bits(value)))
     return element
 

@@ -23,7 +23,8 @@ class Batch:
     """Some groups side by side, padded to the longest.
 
     Padding has `present` False, `element` -1 and zeros elsewhere. An item of -1 is one that the
-    vocabulary does not know. A value that is not `observed` reads 0. Elements of context ranges
+    vocabulary does not know. A value that is not `observed` reads 0, as does one that is `missing`
+    where others of its element are not (see `has_value`). Elements of context ranges
     come before a group's own and are never targets; `steps_back` counts the ranges from the last
     one, which is 1 step back, to the first, and is 0 for own elements and padding.
     """
@@ -39,6 +40,7 @@ class Batch:
     element: Int64[Tensor, "batch length"]
     steps_back: Int64[Tensor, "batch length"]
     weight: Float32[Tensor, "batch length"] | None = None
+    missing: dict[str, Bool[Tensor, "batch length"]] = field(default_factory=dict)
     # What was worked out once, and the batch that this one is a copy of on another device.
     _once: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -67,9 +69,15 @@ class Batch:
         assert self.item is not None
         return self._worked_out("items", lambda own: _where(own.target & (own.item >= 0)))
 
-    def value_targets(self) -> Where:
-        """Rows and columns of the targets whose values are observed."""
-        return self._worked_out("values", lambda own: _where(own.target & own.observed))
+    def has_value(self, column: str) -> Bool[Tensor, "batch length"]:
+        """Which elements have a value of that column."""
+        missing = self.missing.get(column)
+        return self.observed if missing is None else self.observed & ~missing
+
+    def value_targets(self, column: str) -> Where:
+        """Rows and columns of the targets that have a value of that column."""
+        name = f"values {column}" if column in self.missing else "values"
+        return self._worked_out(name, lambda own: _where(own.target & own.has_value(column)))
 
     def shared_position(self) -> Tensor:
         """`position`; where all groups count alike (0, 1, 2, ..., say), one row for all of them.
@@ -131,6 +139,28 @@ def pad_column(
     picked = column[element].astype(dtype, copy=False)
     picked[element < 0 if keep is None else ~keep] = 0
     return torch.from_numpy(picked)
+
+
+def pad_values(
+    columns: Mapping[str, np.ndarray],
+    element: Index,
+    observed: Bool[np.ndarray, "elements"] | None,
+) -> tuple[
+    dict[str, Tensor], Bool[Tensor, "batch length"], dict[str, Bool[Tensor, "batch length"]]
+]:
+    """Value columns, which elements have any value, and where columns lack theirs."""
+    has = element >= 0
+    if observed is not None and observed.size:
+        has = has & observed[element]
+    values = {name: pad_column(own, element, np.float64, keep=has) for name, own in columns.items()}
+    is_nan = {name: value.isnan() for name, value in values.items()}
+    missing = {name: lacks for name, lacks in is_nan.items() if lacks.any()}
+    for name, lacks in missing.items():
+        values[name][lacks] = 0.0
+    any_value = torch.from_numpy(has)
+    if values and len(missing) == len(values):
+        any_value &= ~torch.stack(list(missing.values())).all(0)
+    return values, any_value, missing
 
 
 def as_attributes(columns: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, Tensor]:

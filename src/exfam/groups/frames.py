@@ -17,7 +17,7 @@ from exfam.columns.label_index import IndexedVocabulary, index_of
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, varying_error
 from exfam.columns.results import frame_of
 from exfam.columns.rules import holds_labels
-from exfam.columns.suspects import warn_of_gaps, warn_of_stand_ins, warn_of_twins
+from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
 from exfam.groups.flat import columns_of
 from exfam.groups.groups import CONTEXT, Groups
 
@@ -107,9 +107,7 @@ def read_frame(
     if dialect.missing is None:
         warn_of_stand_ins(values)
     missing = [np.isnan(column) for column in values.values()]
-    observed = ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
-    n_some = int((~observed & ~np.all(missing, axis=0)).sum()) if missing else 0
-    warn_of_gaps(values, n_some=n_some, n_rows=held.n_rows)
+    observed = ~np.all(missing, axis=0) if missing else np.ones(1, dtype=bool)
     keys = list(named("order").values())
     kept, ignored = np.lexsort((*reversed(keys), group.codes)), None
     if unknown == "ignore":
@@ -173,12 +171,11 @@ def _frame_columns(groups: Groups) -> dict[str, pa.Array]:
     rows = groups.elements()
     own = groups.stop - groups.start
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
-    hidden = None if groups.observed is None else ~groups.observed[rows]
     columns = {"group": pa.array(np.repeat(names, own))}
     if groups.item is not None:
         columns["item"] = _decoded(groups, "item", groups.item[rows])
     for name, column in groups.values.items():
-        columns[name] = pa.array(column[rows], mask=hidden, from_pandas=True)
+        columns[name] = pa.array(column[rows], mask=~groups.has_value(name, rows))
     for name, column in groups.attributes.items():
         columns[name] = _decoded(groups, name, column[rows])
     for name, column in groups.group_attributes.items():

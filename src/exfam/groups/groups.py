@@ -33,7 +33,8 @@ class Groups:
     Own elements of group g are rows `start[g]:stop[g]` of every flat column; all columns are
     optional. Indexing by int, slice, bool or int array gives Groups over the same flat columns
     (nothing is copied); `len` counts groups. Codes of -1 stand for labels the vocabulary does not
-    know. `values` may be not `observed`: then they are neither predicted nor seen. `context_start`
+    know. `values` may be not `observed`: then they are neither predicted nor seen, and so are those
+    that are NaN beside others that an element has. `context_start`
     and `context_stop` name further ranges of the flat columns that a group sees and does not
     predict (lags, windows). `ignored` counts elements dropped as unknown, by group. `ordered` says
     whether the order of elements within a group means something; otherwise groups are sets.
@@ -146,6 +147,13 @@ class Groups:
             return self.n_elements
         return sum(int((self.role[chunk.elements()] == TARGET).sum()) for chunk in self.chunks())
 
+    def has_value(
+        self, column: str, rows: slice | Int64[np.ndarray, "rows"]
+    ) -> Bool[np.ndarray, "rows"]:
+        """Which elements, by rows of the flat columns, have a value of that column."""
+        has = ~np.isnan(self.values[column][rows].astype(np.float64, copy=False))
+        return has if self.observed is None else has & self.observed[rows]
+
     @property
     def lengths(self) -> Int64[np.ndarray, "groups"]:
         """Elements that each group sees: its own and those of its context ranges."""
@@ -183,30 +191,33 @@ class Groups:
         """
         import torch
 
-        from exfam.groups.batch import Batch, as_attributes, pad_column, pad_position
+        from exfam.groups.batch import (
+            Batch,
+            as_attributes,
+            pad_column,
+            pad_position,
+            pad_values,
+        )
 
         index = np.atleast_1d(np.asarray(index, dtype=np.int64))
         context = (self.context_start, self.context_stop)
         ranges = [None if bound is None else bound[index] for bound in context]
         element, steps_back = pad_ranges(self.start[index], self.stop[index], *ranges)
-        present = observed = element >= 0
+        present = element >= 0
         target = present & (steps_back == 0)
-        if self.observed is not None and self.observed.size:
-            observed = present & self.observed[element]
+        values, observed, missing = pad_values(self.values, element, self.observed)
         if self.role is not None and self.role.size:
             target = target & (self.role[element] == TARGET)
         return Batch(
             item=None if self.item is None else pad_column(self.item, element, np.int64),
-            values={
-                name: pad_column(column, element, np.float64, keep=observed)
-                for name, column in self.values.items()
-            },
+            values=values,
             attributes=as_attributes(self.attributes, element),
             group_attributes=as_attributes(self.group_attributes, index),
             position=pad_position(self.position, element, tied=self.tied),
             present=torch.from_numpy(present),
             target=torch.from_numpy(target),
-            observed=torch.from_numpy(observed),
+            observed=observed,
+            missing=missing,
             element=torch.from_numpy(element),
             steps_back=torch.from_numpy(steps_back),
             weight=None if weight is None else pad_column(weight, element, np.float32),
@@ -236,8 +247,8 @@ class Groups:
         other text has no order and is refused. Without `order` groups are sets; order="rows" says
         that the order of the rows means something. Columns keep their names. Text and booleans
         among the attributes become codes, numbers stay numbers; labels are coded in sorted order
-        unless `vocabulary` has an entry (items under "item"). An element without one of its values
-        is not observed at all.
+        unless `vocabulary` has an entry (items under "item"). Of several values an element may lack
+        some.
 
         `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
             elements of unknown items and counts them in `ignored`; "unk" gives them code -1.

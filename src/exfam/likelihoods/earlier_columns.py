@@ -27,6 +27,8 @@ _MOST_MOVED = 3
 Items = Int[Tensor, "*shape"] | None
 Inputs = Float[Tensor, "*shape inputs"]
 Etas = Mapping[str, Float[Tensor, "..."]]
+# Which elements lack a value of a column; not of columns that all have.
+Missing = Mapping[str, Bool[Tensor, "..."]]
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,7 @@ class ColumnNumbers:
         categories = self.family.categories
         if 0 < len(categories) <= _FEW_CLASSES:
             return (value[..., None] == value.new_tensor(categories)).double()
-        unit = self.family.standardize(value, item=item)
-        logs = [(unit.clamp(min=0.0) + self.floor).log()] if self.floor else []
-        return torch.stack([unit, *logs], -1)
+        return self._numbers(self.family.standardize(value, item=item))
 
     def of_parameters(self, eta: Float[Tensor, "*shape params"], item: Items) -> Inputs:
         """The parameters themselves where they are few, otherwise numbers of the mean."""
@@ -55,7 +55,9 @@ class ColumnNumbers:
         center = self.family.mean(eta, item=item)
         if not self.family.has_mean:
             center = self.family.quantile(0.5, eta, item=item)
-        unit = self.family.standardize(center, item=item)
+        return self._numbers(self.family.standardize(center, item=item))
+
+    def _numbers(self, unit: Real[Tensor, "*shape"]) -> Inputs:
         logs = [(unit.clamp(min=0.0) + self.floor).log()] if self.floor else []
         return torch.stack([unit, *logs], -1)
 
@@ -119,7 +121,7 @@ class EarlierColumns(nn.Module):
     """Changes of the parameters of value columns by the element's own values of earlier ones.
 
     Column k is moved by the values of the columns before it, in the order of `numbers`, and by no
-    other value of its element. Where the element's values were not observed nothing changes.
+    other value of its element. Where any of these values was not observed nothing changes.
     """
 
     def __init__(
@@ -135,12 +137,16 @@ class EarlierColumns(nn.Module):
         values: Mapping[str, Real[Tensor, "*shape"]],
         item: Items,
         observed: Bool[Tensor, "*shape"],
+        missing: Missing,
     ) -> dict[str, Tensor]:
         """All columns' parameters, each given the columns before it."""
         given = dict(etas)
         for name, part in zip(self.names, self.parts, strict=True):
             inputs = inputs_of(self.numbers, name, etas, values, item)
-            change = part(inputs).masked_fill(~observed[..., None], 0.0)
+            sees = observed
+            for earlier in missing.keys() & earlier_of(self.numbers, name):
+                sees = sees & ~missing[earlier]
+            change = part(inputs).masked_fill(~sees[..., None], 0.0)
             given[name] = etas[name] + change.to(etas[name].dtype)
         return given
 
@@ -160,17 +166,21 @@ def inputs_of(
     item: Items,
 ) -> Inputs:
     """Values and parameters of the columns before one, and its own parameters."""
-    names = list(numbers)
-    earlier = names[: names.index(column)]
     parts: Sequence[Tensor] = [
         part
-        for name in earlier
+        for name in earlier_of(numbers, column)
         for part in (
             numbers[name].of_values(values[name], item),
             numbers[name].of_parameters(etas[name], item),
         )
     ]
     return torch.cat([*parts, numbers[column].of_parameters(etas[column], item)], -1)
+
+
+def earlier_of(numbers: Mapping[str, ColumnNumbers], column: str) -> list[str]:
+    """The columns before one."""
+    names = list(numbers)
+    return names[: names.index(column)]
 
 
 def empty_earlier(

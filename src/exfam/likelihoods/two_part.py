@@ -197,8 +197,8 @@ def counted(log_prob: LogProb, batch: Batch) -> Bool[Tensor, "batch length"]:
     has_term = torch.zeros_like(batch.target)
     if log_prob.item is not None and batch.item is not None:
         has_term = has_term | (batch.item >= 0)
-    if log_prob.value:
-        has_term = has_term | batch.observed
+    for column in log_prob.value:
+        has_term = has_term | batch.has_value(column)
     return batch.target & has_term
 
 
@@ -350,7 +350,7 @@ class TwoPartModel(nn.Module):
         """Each value column's raw parameters, as its family reads them."""
         columns, seen = self.part_eta(batch)
         if self.earlier is not None:
-            columns = self.earlier(columns, seen.values, seen.item, seen.observed)
+            columns = self.earlier(columns, seen.values, seen.item, seen.observed, seen.missing)
         if self.exposure is None:
             return columns
         return {name: self.exposure.added(eta, batch) for name, eta in columns.items()}
@@ -386,7 +386,7 @@ class TwoPartModel(nn.Module):
         self, column: str, eta: Float[Tensor, "batch length eta"], batch: Batch
     ) -> Float[Tensor, "batch length"]:
         # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
-        where = batch.value_targets()
+        where = batch.value_targets(column)
         item = None if batch.item is None else batch.item[where]
         value = batch.values[column][where]
         nats = self.families[column].log_prob(value, eta[where], item=item)

@@ -11,7 +11,6 @@ from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.parts import Part, varying_error
-from exfam.columns.suspects import warn_of_gaps
 from exfam.groups import Groups
 from exfam.reading.checked import Checked, LabelCodes
 from exfam.reading.database import ReadingFacts, Sql, restored
@@ -71,7 +70,6 @@ def assemble(
     for rows in _kept(source, groups, duplicates):
         _count(groups.lengths, rows)
         elements.put(rows)
-    warn_of_gaps(elements.named("value"), n_some=elements.partial, n_rows=n_elements)
     read = _as_groups(source, elements, groups)
     return read, ReadingFacts(
         rows=checked.n_rows,
@@ -162,7 +160,7 @@ def _as_groups(source: CodedTable, elements: "_ElementColumns", groups: "_GroupC
 class _ElementColumns:
     """The flat columns, each allocated once, as zeros, and written from front to back.
 
-    `unobserved` counts elements without one of their values, `partial` those that have another.
+    `unobserved` counts elements that lack a value.
     """
 
     def __init__(
@@ -174,7 +172,7 @@ class _ElementColumns:
             for argument in ("item", "value", "attributes", "position")
         }
         self._at, self._run = 0, -1
-        self.unobserved = self.partial = 0
+        self.unobserved = 0
 
         def column_of(name: str, dtype: Any, *width: int) -> np.ndarray:
             shape = (n_elements, *width)
@@ -208,9 +206,8 @@ class _ElementColumns:
             target[span] = rows.columns[part]
         if self.observed is not None:
             missing = [np.isnan(rows.columns[part]) for part in self._parts["value"]]
-            self.observed[span] = ~np.any(missing, axis=0)
+            self.observed[span] = ~np.all(missing, axis=0)
             self.unobserved += int(np.any(missing, axis=0).sum())
-            self.partial += int((np.any(missing, axis=0) & ~np.all(missing, axis=0)).sum())
         if self._tied is not None:
             self._put_ties(span, rows.run)
         self._at, self._run = span.stop, int(rows.run[-1]) if len(rows) else self._run

@@ -83,11 +83,11 @@ def value_predictions(model: GroupEstimator, groups: Groups) -> dict[str, ValueP
     if model.members_[0].value_part is None:
         return {}
     out = {}
-    observed = True if groups.observed is None else groups.observed[: groups.n_elements]
-    rows = np.flatnonzero(_targets(groups) & observed)
-    item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
+    targets = np.flatnonzero(_targets(groups))
     for column, eta in value_parameters(model.members_, groups).items():
         family = model.members_[0].families[column]
+        rows = targets[groups.has_value(column, targets)]
+        item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
         value = torch.from_numpy(groups.values[column][rows].astype(np.float64))
         distribution = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
         out[column] = ValuePredictions(rows, value, distribution)

@@ -149,7 +149,7 @@ class ColumnBase(nn.Module):
     def cells(self, batch: Batch) -> ValueCells:
         """The elements that are no padding, group by group."""
         present = batch.present.cpu()
-        observed = batch.observed.cpu()[present]
+        observed = batch.has_value(self.column).cpu()[present]
         value = base_values(self.given, batch.values[self.column].cpu()[present].double())
         if batch.item is None or not self.has_items:
             item = np.zeros(len(value), dtype=np.int64)

@@ -28,7 +28,14 @@ def value_inputs(
         for column, family in families.items()
     ]
     # Unobserved values may be NaN, and NaN times a zero gradient is NaN.
-    return torch.where(batch.observed[..., None], torch.stack(columns, dim=-1), 0.0)
+    return torch.where(has_values(families, batch), torch.stack(columns, dim=-1), 0.0)
+
+
+def has_values(
+    families: Mapping[str, Family], batch: Batch
+) -> Bool[Tensor, "batch length columns"]:
+    """Which elements have a value of each column."""
+    return torch.stack([batch.has_value(column) for column in families], dim=-1)
 
 
 # Up to this length, one product takes less time than running sums, which pass over all vectors.
@@ -165,10 +172,10 @@ class GroupOffset(nn.Module):
 
     def forward(self, batch: Batch) -> Float[Tensor, "batch length outputs"]:
         """What the context's residuals add to each location output."""
-        shown = batch.observed & batch.present
+        shown = has_values(self.families, batch)
         expected = self.expected(batch)
         values = value_inputs(self.families, batch).to(expected.dtype)
-        residuals = torch.where(shown[..., None], values - expected, 0.0)
-        total = visible_sum(residuals, shown, self.direction)
-        number = visible_sum(shown[..., None].to(total.dtype), shown, self.direction)
+        residuals = torch.where(shown, values - expected, 0.0)
+        total = visible_sum(residuals, batch.observed, self.direction)
+        number = visible_sum(shown.to(total.dtype), batch.observed, self.direction)
         return total / (number + self.log_k.exp()) @ self.slope

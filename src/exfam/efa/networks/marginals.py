@@ -130,7 +130,7 @@ def observed_sample(
             f"`families` must name value columns of the groups ({listed}), got {column!r}."
         )
     own = target_elements(groups)
-    own = own if groups.observed is None else own[groups.observed[own]]
+    own = own[groups.has_value(column, own)]
     own = own if weight is None else own[weight[own] > 0]
     if not len(own):
         raise ExfamError(f"`{column}` must have at least one observed target value, got none.")

@@ -118,8 +118,7 @@ def value_cells(groups: Groups, column: str) -> ValueCells:
     """The own elements of groups, with one of their value columns."""
     rows = groups.elements()
     value = groups.values[column][rows].astype(np.float64)
-    if groups.observed is not None:
-        value[~groups.observed[rows]] = np.nan
+    value[~groups.has_value(column, rows)] = np.nan
     item = np.zeros(len(rows)) if groups.item is None else groups.item[rows]
     offset = np.concatenate([[0], np.cumsum(groups.stop - groups.start)])
     tied = None if groups.tied is None else groups.tied[rows]

@@ -249,8 +249,7 @@ class ItemsView:
             return {}
         rows = slice(int(self.groups.start[k]), int(self.groups.stop[k]))
         value = self.groups.values[self.column][rows].astype(np.float64)
-        if self.groups.observed is not None:
-            value = np.where(self.groups.observed[rows], value, np.nan)
+        value = np.where(self.groups.has_value(self.column, rows), value, np.nan)
         return {"values": [number_or_none(number) for number in value[known]]}
 
     @property

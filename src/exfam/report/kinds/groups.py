@@ -9,7 +9,7 @@ from exfam.report.material import Material, gather_material
 from exfam.report.page import Summary
 from exfam.report.sections.attention import attention_section
 from exfam.report.sections.calibration import calibration_section
-from exfam.report.sections.data import data_section
+from exfam.report.sections.data import data_section, share_of_values
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import (
@@ -96,8 +96,8 @@ def _careful(material: Material) -> list[str]:
         what = f"“{clean(column, most=30)}”"
         sentences.append(cautions.of_intervals(what, predictions.distribution, predictions.value))
     groups = material.data
-    if material.model.schema_.values and groups.observed is not None:
-        share = float(1 - groups.observed[groups.elements()].mean())
+    if families := material.model.schema_.families:
+        share = 1 - share_of_values(families, groups)
         sentences.append(cautions.of_missing(share, "values"))
     if groups.ignored is not None and groups.ignored.any():
         left = quantity(int(groups.ignored.sum()), "element")

@@ -1,5 +1,7 @@
 """What the data hold."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from exfam.groups import Groups
@@ -39,9 +41,15 @@ def _facts(material: Material, groups: Groups) -> list[tuple[str, str]]:
         if unknown := float((groups.item[own] < 0).mean()):
             facts.append(("unknown items", percent(unknown)))
     if material.model.schema_.families:
-        observed = 1.0 if groups.observed is None else groups.observed[own].mean()
+        observed = share_of_values(material.model.schema_.families, groups)
         facts.append(("values unobserved", percent(1 - observed)))
     return facts
+
+
+def share_of_values(columns: Iterable[str], groups: Groups) -> float:
+    """Share of the own elements' values that are there."""
+    own = groups.elements()
+    return float(np.mean([groups.has_value(column, own).mean() for column in columns]))
 
 
 def _repeating(groups: Groups) -> float:
@@ -71,11 +79,12 @@ def _text(material: Material, groups: Groups) -> list[str]:
 
 def _values(material: Material, groups: Groups) -> list[Picture]:
     own = groups.elements()
-    if groups.observed is not None:
-        own = own[groups.observed[own]]
     pictures = []
-    for spec in material.model.schema_.values[:_MOST_COLUMNS] if len(own) else ():
-        value = np.asarray(groups.values[spec.column][own], dtype=np.float64)
+    for spec in material.model.schema_.values[:_MOST_COLUMNS]:
+        rows = own[groups.has_value(spec.column, own)]
+        if not len(rows):
+            continue
+        value = np.asarray(groups.values[spec.column][rows], dtype=np.float64)
         spread = f"mean {figure(value.mean(), 2)}, standard deviation {figure(value.std(), 2)}"
         caption = f"{quantity(len(value), 'observed value')}: {spread}."
         drawn = histogram(value, label="value")
