@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from exfam import EASE, EFA, ExfamError, ItemKNN, Popularity, write_explorer
+from exfam import EASE, EFA, ExfamError, ItemKNN, Popularity, WordVectors, write_explorer
 from exfam.efa.base.classes import ItemClasses
 from exfam.explorer.exported import page as exported
 from exfam.explorer.views.items import ItemsView
@@ -213,6 +213,12 @@ def test_nothing_is_loaded_and_hostile_names_are_text(written, chromium):
     blocked = page.evaluate("fetch('https://example.org').then(() => 1, () => 0)")
     assert blocked == 0
     page.close()
+
+
+def test_a_page_of_vectors_is_served_alone(tmp_path):
+    vectors = WordVectors(("a", "b", "c"), np.eye(3, dtype=np.float32))
+    with pytest.raises(ExfamError, match="`model` must be of items, rows or maps .*WordVectors"):
+        write_explorer(vectors, path=tmp_path / "page.html")
 
 
 def test_groups_whose_answers_must_be_written_are_needed(tmp_path):

@@ -89,6 +89,7 @@ BROKEN = [
     (["a.txt", "b.txt"], {}, "got 'b.txt', which is not there"),
     ([Path("a.txt"), 3], {}, r"hold paths alone after a path, got 3 \(int\)"),
     (b"a b", {}, "a path, a folder.* got bytes"),
+    ({"text": ["a b"]}, {}, "a path, a folder.* got dict. Pass its column of texts"),
     ([" ", "\n\t"], {}, "must have words, got white space alone, or nothing"),
     ("blank.gz", {}, "must have words, got white space alone, or nothing"),
     ("long.txt", {}, rf"of less than {PIECE} bytes, got .*byte 6 \(line 2\)"),

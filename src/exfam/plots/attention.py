@@ -54,7 +54,7 @@ def attention_map(
     for (layer, head), axes in np.ndenumerate(panels):
         style.plain_axes(axes)
         axes.pcolormesh(
-            weights[layer, head], cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.3
+            weights[layer, head], cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.8
         )
         of_head = f", head {head + 1}" if heads == "each" else ""
         axes.set_title(f"layer {layer + 1}{of_head}", fontsize=10, color=style.INK)
@@ -94,7 +94,7 @@ def layer_map(
     figure, axes = style.one_panel(width=4.6, height=1.0 + 0.24 * n_centers, ax=ax)
     largest = max(float(of_layers[..., :n_centers].max()), 1e-6)
     norm = Normalize(0.0, largest)
-    axes.pcolormesh(weights, cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.3)
+    axes.pcolormesh(weights, cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.8)
     names = [f"{name}\u2002{number}" for number, name in enumerate(explanation.centers, start=1)]
     style.name_ticks(axes.yaxis, np.arange(n_centers) + 0.5, names)
     axes.set_ylim(n_centers, 0)

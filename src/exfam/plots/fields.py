@@ -284,7 +284,7 @@ def _draw_surface(
     if len(east) * len(north) == len(points) and min(len(east), len(north)) > 1:
         grid = value[np.lexsort(points.T)].reshape(len(north), len(east))
         axes.pcolormesh(
-            east, north, grid, cmap=colors, norm=norm, shading="nearest", edgecolors="face", lw=0.3
+            east, north, grid, cmap=colors, norm=norm, shading="nearest", edgecolors="face", lw=0.8
         )
     else:
         levels = norm.inverse(np.linspace(0, 1, _N_LEVELS))

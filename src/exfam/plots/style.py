@@ -116,6 +116,8 @@ def color_bar(mappable: ScalarMappable, axes: Axes | np.ndarray, **where: object
     bar: Colorbar = first.figure.colorbar(mappable, ax=axes, **where)
     plain_axes(bar.ax)
     bar.outline.set_visible(False)
+    if bar.solids is not None:  # browsers leave seams between patches without edges
+        bar.solids.set(edgecolor="face", linewidth=0.8)
     bar.minorticks_off()
     return bar
 

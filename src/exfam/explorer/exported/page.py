@@ -21,7 +21,7 @@ from exfam.explorer.exported.item_tables import (
     item_tables,
     table_bytes,
 )
-from exfam.explorer.exported.written import questions_of
+from exfam.explorer.exported.written import can_be_written, questions_of
 from exfam.explorer.questions import Question
 from exfam.explorer.views import ExplorerView, explorer_views
 from exfam.explorer.views.items import ItemsView
@@ -76,6 +76,11 @@ def write_explorer(
     check_page_path("path", path)
     views = explorer_views(model, data, against=against, compare=compare)
     first: Any = views[0]
+    if not can_be_written(first):
+        raise ExfamError(
+            f"`model` must be of items, rows or maps for a page in one file, got "
+            f"{type(model).__name__}. Serve its page with `explore`, or write a report."
+        )
     if isinstance(first, ItemsView) and has_tables(model):
         content, how = _computed(first)
     else:

@@ -12,6 +12,11 @@ Asked = Iterator[tuple[str, Question]]
 _FURTHER, _CHOSEN = 40, 6
 
 
+def can_be_written(view: Any) -> bool:
+    """Whether all that a view asks of data that nobody changes is known beforehand."""
+    return view.name in _QUESTIONS
+
+
 def questions_of(view: Any) -> Asked:
     """Those of a view, as the page words them."""
     return _QUESTIONS[view.name](view)

@@ -145,8 +145,10 @@ def find_source(source: Any, *, encoding: str | None = None) -> FileSource | Sen
     if isinstance(source, str | os.PathLike):
         return FileSource(_files([source]), encoding)
     is_single = isinstance(source, bytes | bytearray) or getattr(source, "ndim", 1) == 0
-    if is_single or not isinstance(source, Iterable):
-        raise DataError(f"`source` must be {KINDS}, got {type(source).__name__}.")
+    is_frame = hasattr(source, "columns") or isinstance(source, Mapping)
+    if is_single or is_frame or not isinstance(source, Iterable):
+        remedy = " Pass its column of texts." if is_frame else ""
+        raise DataError(f"`source` must be {KINDS}, got {type(source).__name__}.{remedy}")
     entries = iter(source)
     first = list(islice(entries, 1))
     is_path = isinstance(first[0], os.PathLike) if first else False
