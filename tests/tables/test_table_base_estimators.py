@@ -11,6 +11,7 @@ from exfam import MaskedTable, MaskedTableClassifier, MaskedTableRegressor, load
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
 from exfam.estimator.registry import class_of
 from exfam.families import StudentT
+from exfam.tables.estimator import fit_base
 from table_laws import check_that_knowing_more_helps
 from tables.table_estimator_cases import (
     CLASSIFIER,
@@ -313,6 +314,24 @@ def test_sums_of_columns_with_heavy_tails_are_learned():
     explained = model.experts(x[120:], [model.response_])
     np.testing.assert_allclose(explained.outputs[:, 0, 0], predicted)
     assert np.abs(explained.linear).sum() > 20 * np.abs(explained.rest).sum()
+
+
+def test_classes_by_sums_of_columns_with_heavy_tails_are_learned():
+    random = np.random.default_rng(2)
+    x = random.standard_t(2.5, size=(1160, 3))
+    y = x @ [1.0, 1.0, -2.0] + 0.3 * random.normal(size=1160) > 0
+    model = MaskedTableClassifier(progress=False, fast=True).fit(x[:160], y[:160])
+    assert model.log_score(x[160:], y[160:]) > -0.12
+
+
+def test_of_very_many_columns_the_response_alone_has_a_model(monkeypatch):
+    monkeypatch.setattr(fit_base, "_MOST_WITH_OTHERS", 2)
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    model = MaskedTableRegressor(progress=False, fast=True).fit(x, x.sum(1))
+    assert np.isfinite(model.log_score(x, x.sum(1)))
+    assert model.experts(x, [model.response_]).linear.any()
+    with pytest.raises(ExfamError, match="must have a model, got 'x0', which has none"):
+        model.conditional(["x0"])
 
 
 def test_rows_in_order_are_held_out_in_stretches():

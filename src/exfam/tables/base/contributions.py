@@ -83,7 +83,7 @@ def cell_contributions(base: TableBase, cells: Cells, targets: Sequence[str]) ->
     """Of all rows at once: give some hundreds."""
     names = base.schema.names
     indices = [base.schema.index(name) for name in targets]
-    sizes = [base.columns[k].n_labels or 1 for k in indices]
+    sizes = [base.column(k).n_labels or 1 for k in indices]
     shape = len(cells), len(indices), len(names), max(sizes)
     linear, trees = np.zeros(shape), np.zeros(shape)
     start, rest = np.zeros((shape[0], shape[1], shape[3])), np.zeros((shape[0], shape[1], shape[3]))

@@ -178,9 +178,14 @@ class _Fold:
         candidates = Candidates(feature, code.column_of_number).where(spread >= LEAST_SPREAD)
         return fit_products(head, linear, *self._head_rows, candidates=candidates)
 
-    def ridge(self) -> LinearHead:
-        """Ridge regression on numbers as they are, of complete rows."""
-        return fit_plain_ridge(HeadRows(*self.stacked("plain", self.rows.train[:1], self.trained)))
+    def ridge(self, head: Head) -> LinearHead:
+        """Ridge regression, logistic of labels, on numbers as they are, of complete rows."""
+        train = HeadRows(*self.stacked("plain", self.rows.train[:1], self.trained))
+        if self.task.n_labels is None:
+            return fit_plain_ridge(train)
+        return fit_head(
+            head, train, HeadRows(*self.stacked("plain", self.rows.held[:1], self.held))
+        )
 
     @property
     def _head_rows(self) -> tuple[HeadRows, HeadRows]:
@@ -310,11 +315,10 @@ def _fit_fold(
     fold, statistics = fold.with_statistics()
     task, trained = fold.task, fold.trained
     head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
-    linear = fold.linear(head)
+    linear, ridge = fold.linear(head), fold.ridge(head)
     # A network finds products by itself.
     products = linear if members.network else fold.products(head, linear)
     ordered = network = trees = trees_masked = None
-    ridge = fold.ridge() if task.n_labels is None else None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
         ordered = fold.linear(OrderedHead(task.n_labels))
     if members.network:

@@ -12,8 +12,10 @@ from scipy.special import expit, gammaln, log_softmax, softmax
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
 # Weights are shrunk to equal ones as if by so many rows, those of the first member, which knows
-# nothing of a row, and of ridge regression to this multiple (a logarithm) of the others'.
+# nothing of a row, and of numbers' ridge regression to this multiple (a logarithm) of the others'.
 _ROWS_OF_SHRINKAGE = 1.0
+# A temperature above 1 is soon sure of all of a few rows.
+_ROWS_OF_TEMPERATURE = 5.0
 _LOG_OF_APART = -2.0
 _STEPS = 100
 # Lighter tails gain .01 nats where new rows are like those of training, and lose several where
@@ -123,8 +125,9 @@ class _LabelNats:
         by_member = temperature * (flat @ (slope * self.share[:, None]).ravel())
         total = shares @ by_member
         by_free = np.append(shares * (by_member - total), total)
-        shrinkage = _ROWS_OF_SHRINKAGE / len(self.y)
-        value = shrinkage * (free @ free) - self.share @ log_prob[rows, self.y]
+        shrinkage = np.full(len(free), _ROWS_OF_SHRINKAGE / len(self.y))
+        shrinkage[-1] = _ROWS_OF_TEMPERATURE / len(self.y)
+        value = shrinkage @ free**2 - self.share @ log_prob[rows, self.y]
         return float(value), by_free + 2 * shrinkage * free
 
 

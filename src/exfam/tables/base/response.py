@@ -27,7 +27,7 @@ from exfam.tables.base.views import GaussianFill, View, view_of
 from exfam.tables.data import Cells
 
 _ROWS_AT_ONCE = 8192
-# The log-probability of a label that a forest was never shown.
+# The log-probability of a label that a forest was never shown, and the least by ridge regression.
 _UNSEEN = -7.0
 
 
@@ -97,7 +97,7 @@ class FoldMembers:
 
     `constant`: what is said of a row of which nothing is known: log shares of labels, or a location
     `products`: the linear predictor with products of columns; None where no fold gains by any
-    `ridge`: of numbers ridge regression, without logarithms of numbers far out
+    `ridge`: ridge regression, logistic of labels, without logarithms of numbers far out
     """
 
     constant: Float64[np.ndarray, " outputs"]
@@ -189,7 +189,11 @@ def label_log_probs(
     """What each member says of each label."""
     view = fold.seen(view)
     linear = fold.linear.outputs(view.features)
-    outputs = [np.broadcast_to(fold.constant, linear.shape), linear]
+    outputs = [np.broadcast_to(fold.constant, linear.shape)]
+    if fold.ridge is not None:
+        log_probs = log_softmax(fold.ridge.outputs(view.plain), axis=1)
+        outputs.append(np.maximum(log_probs, _UNSEEN))
+    outputs.append(linear)
     if fold.products is not None:
         outputs.append(fold.products.outputs(view.features))
     if fold.ordered is not None:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.tables.base.encode import TableCode
@@ -30,7 +31,7 @@ class TableBase:
     """p(cell | the other cells of its row that are there), by a model of each column.
 
     `code`, `fill`: of all columns that are seen; the response is none of them
-    `columns`: the models, by the index of their column
+    `columns`: the models, by the index of their column; of very many the response's alone
     """
 
     schema: TableSchema
@@ -43,7 +44,20 @@ class TableBase:
         self, cells: Cells, targets: Sequence[int]
     ) -> list[Float[Tensor, "members rows _params"]]:
         """For each target column, float64 parameters of its family by row; one member."""
-        return [torch.from_numpy(self.columns[k].eta(cells))[None] for k in targets]
+        return [torch.from_numpy(self.column(k).eta(cells))[None] for k in targets]
+
+    def column(self, k: int) -> ResponseModel:
+        """The model of a column.
+
+        Raises ExfamError for a column that has none.
+        """
+        if k not in self.columns:
+            raise ExfamError(
+                f"the column to predict must have a model, got {self.schema.names[k]!r}, which has "
+                "none: with a response, a table of many columns has a model of the response alone. "
+                "Use MaskedTable, or give the column as the response."
+            )
+        return self.columns[k]
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain configuration, and arrays."""

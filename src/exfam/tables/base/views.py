@@ -13,6 +13,9 @@ from exfam.tables.data import Cells
 # How far the correlations are shrunk to none: by numbers per row, at most half, plus a little.
 _MOST_SHRINKAGE, _LEAST_SHRINKAGE = 0.5, 0.02
 _LEAST_SPREAD = 1e-6
+_TINY = 1e-200
+# Of more numbers a system of equations for each row takes minutes: all are solved together.
+_MANY_NUMBERS, _MOST_STEPS, _PRECISION = 400, 200, 1e-9
 
 # Shares of the cells that are hidden in a row of training, drawn anew for each.
 _HIDDEN_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75)
@@ -34,6 +37,9 @@ class GaussianFill:
         missing = np.isnan(z)
         filled = np.where(missing, 0.0, z)
         rows = np.flatnonzero(missing.any(1))
+        if z.shape[1] > _MANY_NUMBERS and len(rows):
+            filled[rows] = _filled_together(self.correlation, filled[rows], ~missing[rows])
+            return np.where(missing, filled * self.spread + self.mean, numbers)
         for pattern, own in _by_pattern(missing[rows]):
             absent, seen = pattern.nonzero()[0], (~pattern).nonzero()[0]
             if len(seen):
@@ -53,6 +59,27 @@ class GaussianFill:
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"mean": self.mean, "spread": self.spread, "correlation": self.correlation}
+
+
+def _filled_together(
+    correlation: Float64[np.ndarray, "numbers numbers"],
+    z: Float64[np.ndarray, "rows numbers"],
+    seen: Bool[np.ndarray, "rows numbers"],
+) -> Float64[np.ndarray, "rows numbers"]:
+    """Conditional means of the numbers that are not `seen`, by conjugate gradients of all rows."""
+    weights, rest = np.zeros_like(z), np.where(seen, z, 0.0)
+    direction, size = rest, (rest**2).sum(1)
+    enough = np.maximum(_PRECISION**2 * size, _TINY)
+    for _ in range(_MOST_STEPS):
+        if (size <= enough).all():
+            break
+        curved = np.where(seen, direction @ correlation, 0.0)
+        step = (size / np.maximum((direction * curved).sum(1), _TINY))[:, None]
+        weights, rest = weights + step * direction, rest - step * curved
+        before, size = size, (rest**2).sum(1)
+        direction = rest + (size / np.maximum(before, _TINY))[:, None] * direction
+    filled: np.ndarray = weights @ correlation
+    return filled
 
 
 def _by_pattern(

@@ -38,6 +38,9 @@ _IRRELEVANT = ("progress", "unknown", "decision", "device", "missing_columns")
 # Beside a response, other columns are predicted by the linear model of so many rows, fewer where
 # there are many columns, so that their cost does not grow with the square of the columns.
 _ROWS_OF_OTHERS, _FEWEST_OF_OTHERS, _CELLS_OF_OTHERS = 2000, 500, 40_000
+# Of a table of more columns than these the response alone has a model: the cost of models of the
+# others grows with the square of their number.
+_MOST_WITH_OTHERS = 100
 # Families of a response that leave open on which scale it is Student's t, and how heavy its tails.
 _FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
@@ -146,6 +149,8 @@ def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
     code = learn_code(fit.cells, plan.schema, inputs)
     fill = learn_fill(code.numbers(fit.cells))
     targets = [plan.schema.index(name) for name in plan.schema.targets]
+    if plan.response is not None and len(plan.schema) > _MOST_WITH_OTHERS:
+        targets = plan.targets
     columns: dict[int, ResponseModel] = {}
     families, kept = list(plan.families), KeptColumns(estimator, plan)
     with StepProgress("column", total=len(targets), shown=estimator.progress) as bar:
