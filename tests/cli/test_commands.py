@@ -89,7 +89,7 @@ def test_a_warning_is_one_line(run_instead, capsys):
     ("words", "message"),
     [
         ([], "exfam: a command must be given"),
-        (["nothing"], "exfam: `COMMAND` must be one of ours, got 'nothing'."),
+        (["nothing"], "exfam: `COMMAND` must be one of exfam's, got 'nothing'."),
         (["scor"], "Did you mean score?"),
         (["reproduce", "nothing"], "`--name` must be one of 'efa-synthetic'"),
         (["reproduce", "--seeds", "many"], "`--seeds` must be a whole number, got 'many'."),

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in commands():
         close = difflib.get_close_matches(words[0], commands(), n=1)
         hint = f"Did you mean {close[0]}?" if close else "`exfam --help` lists all."
-        return _fail("exfam", f"`COMMAND` must be one of ours, got {words[0]!r}. {hint}")
+        return _fail("exfam", f"`COMMAND` must be one of exfam's, got {words[0]!r}. {hint}")
     return _run(name, rest)
 
 

@@ -239,7 +239,9 @@ class Estimator(Declared, Routed):
     `set_params` changes later is for the next fit.
     `histories_`: what happened in training, one of each member. `seen_`: hashes of what the model
     was fitted on. `data_counts_`: how much data it had, by what is counted; `fit_seconds_`: how
-    long the fit took, on the clock; `frame_kind_`: the kind of frame that it was given.
+    long the fit took, on the clock; `frame_kind_`: the kind of frame that it was given;
+    `file_settings_`: how its files were found to be written, which decides where others are
+    ambiguous.
     """
 
     kind: ClassVar[str]
@@ -253,6 +255,7 @@ class Estimator(Declared, Routed):
     data_counts_: dict[str, int] = attribute()
     fit_seconds_: float = attribute()
     frame_kind_: str = attribute()
+    file_settings_: dict[str, str] = attribute()
 
     def __repr__(self) -> str:
         """The parameters that differ from their defaults, and once fitted what was gained."""

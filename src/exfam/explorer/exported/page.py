@@ -129,11 +129,11 @@ def _written(views: list[Any]) -> tuple[dict[str, Any], str]:
         f"{_WRITTEN}, {len(answers):,} of them, of the data as they are: nothing can be changed "
         "here. Serve the model with `exfam explore` to ask what if."
     )
-    about = {"views": list(starts), "gain": how}
+    about = {"views": list(starts), "gain": how, "fixed": True}
     held = {name: {**start, **about, "view": name} for name, start in starts.items()}
     content: dict[str, Any] = {"starts": held, "answers": answers}
     if isinstance(views[0], ItemsView):
-        held["items"] |= {"fixed": True, "raises": False}
+        held["items"] |= {"raises": False}
         content["catalog"] = {"names": views[0].names, "groups": groups_of_view(views[0])}
     return content, how
 

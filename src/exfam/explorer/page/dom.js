@@ -11,6 +11,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+// Of a page whose answers were written beforehand nothing can be changed.
+export function disable(box) {
+  for (const control of box.querySelectorAll("input, select, button")) control.disabled = true;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function drawing(tag, attributes = {}, ...children) {

@@ -3,7 +3,7 @@
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
 import { curve, shares } from "./curves.js";
-import { element, replace, signed } from "./dom.js";
+import { disable, element, replace, signed } from "./dom.js";
 import { contributions } from "./tables.js";
 
 const UNLIKELY = 0.01;
@@ -50,9 +50,10 @@ function tools() {
       element("label", { for: "index" }, "Row"), index,
       element("span", { class: "quiet" }, `0 to ${(given.n_rows - 1).toLocaleString("en")}`),
       element("button", { onclick: step(-1) }, "Before"), element("button", { onclick: step(1) }, "Next"),
-      element("button", { onclick: () => { state.cells = { ...state.original }; attempt(show); } }, "Restore all"),
     ] : [],
-    element("button", { onclick: () => { state.cells = {}; attempt(show); } }, "Empty all"));
+    given.n_rows && !given.fixed
+      ? element("button", { onclick: () => { state.cells = { ...state.original }; attempt(show); } }, "Restore all") : null,
+    given.fixed ? null : element("button", { onclick: () => { state.cells = {}; attempt(show); } }, "Empty all"));
 }
 
 async function take(index, shows = true) {
@@ -138,7 +139,10 @@ function cellOf(column) {
     element("h3", {}, name, element("span", { class: "quiet kind" }, column.kind)), edit, picture);
   return {
     box,
-    edit: (value) => replace(edit, editors(column, value)),
+    edit: (value) => {
+      replace(edit, editors(column, value));
+      if (given.fixed) disable(edit);
+    },
     show: (own, value) => replace(picture, own.labels ? shares(own, value) : curve(own, value, column.name)),
   };
 }

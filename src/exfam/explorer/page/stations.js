@@ -3,7 +3,7 @@
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
 import { SCALE, shade } from "./colors.js";
-import { drawing, element, percent, plain, replace, signed } from "./dom.js";
+import { disable, drawing, element, percent, plain, replace, signed } from "./dom.js";
 import { contributions } from "./tables.js";
 
 const WIDE = 600;
@@ -91,8 +91,10 @@ function mapPanel() {
   return element("section", { "aria-labelledby": "map-title" },
     element("h2", { id: "map-title" }, given.column),
     element("div", { class: "tools" }, parts.time, parts.label),
-    element("div", { class: "tools" }, given.has_grid ? parts.layer : null, parts.add,
-      element("button", { onclick: () => { state.changes = {}; state.added = []; attempt(show); } }, "Restore all"),
+    element("div", { class: "tools" }, given.has_grid ? parts.layer : null,
+      given.fixed ? [] : [parts.add, element("button", {
+        onclick: () => { state.changes = {}; state.added = []; attempt(show); },
+      }, "Restore all")],
       element("button", { onclick: () => attempt(showPlan) }, "Where to measure next")),
     parts.map, parts.scale, parts.plan);
 }
@@ -214,7 +216,7 @@ function drag(event, k, circle, scale) {
   circle.setPointerCapture(event.pointerId);
   const from = point(event);
   let to = from;
-  circle.onpointermove = (moved) => {
+  circle.onpointermove = given.fixed ? null : (moved) => {
     to = point(moved);
     circle.setAttribute("cx", to[0]);
     circle.setAttribute("cy", to[1]);
@@ -259,7 +261,7 @@ async function showPlan() {
     element("ul", { class: "listed" }, places.map(({ at, share }) => element("li", {},
       element("span", {}, at.map(plain).join(", ")),
       element("span", { class: "number" }, `${percent(share)} less variance`),
-      element("button", {
+      given.fixed ? null : element("button", {
         class: "add", "aria-label": `Add a station at ${at.map(plain).join(", ")}`,
         onclick: () => { state.added = [...state.added, { at, value: null }]; choose(-state.added.length); },
       }, "+")))));
@@ -290,6 +292,7 @@ async function showStation() {
   }
   const station = shown.stations[k];
   replace(parts.station, stationFields(station, k));
+  if (given.fixed) disable(parts.station);
   const tasks = [parts.show_why(ask("why", { ...changed(), element: k }), (why) => showWhy(why, station))];
   if (station.site >= 0) {
     tasks.push(parts.show_course(ask("course", { site: station.site, time: state.time }), showCourse));
