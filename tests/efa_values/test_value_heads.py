@@ -10,7 +10,6 @@ import torch
 
 from efa_values.simulated_values import drawn_cells, without_own
 from exfam.checks import DataError, ExfamError, SupportError
-from exfam.efa.values.auto_family import LEAST_FOR_BINS, auto_family
 from exfam.efa.values.cells import UNSEEN, ValueCells, value_cells
 from exfam.efa.values.class_tables import Counted
 from exfam.efa.values.head_counts import with_atoms
@@ -37,7 +36,6 @@ from exfam.families import (
     Histogram,
     Hurdle,
     LogNormal,
-    LogStudentT,
     NegativeBinomial,
     Ordinal,
     PerItem,
@@ -309,64 +307,6 @@ def test_values_and_bins_are_counted():
     assert Counted((0.0, 1.0, 4.0), 1.0).index(value).tolist() == [0, 1, -1, 2, -1, -1]
     bins = Counted((0.0, 1.0, 4.0), 1.0, are_edges=True)
     assert bins.n == 4 and bins.index(value).tolist() == [0, 1, 2, 2, -1, 3]
-
-
-def as_groups(cells):
-    item = np.zeros(cells.n_cells, dtype=int) if cells.item is None else cells.item
-    observed = cells.observed
-    values = {"y": np.where(observed, cells.value, 0.0)}
-    start, stop = cells.offset[:-1], cells.offset[1:]
-    return Groups(start=start, stop=stop, item=item, values=values, observed=observed)
-
-
-def one_group(value):
-    value = np.asarray(value, dtype=float)
-    cells = ValueCells(np.array([0, len(value)]), np.zeros(len(value), dtype=int), value)
-    return as_groups(cells)
-
-
-@pytest.mark.parametrize(("value", "family"), [
-    ([0, 1, 1, 0], Bernoulli()),
-    ([1, 1], Bernoulli()),
-    ([3, 5, 4, 3], Ordinal(5, start=1)),
-    ([5, 7, 6], Ordinal(3, start=5)),
-    ([-2, -1, 0], Ordinal(3, start=-2)),
-    ([0, 3, 400, np.nan], RoundedStudentT()),
-    ([1, 3, 400], RoundedStudentT(start=1)),
-    ([7, 7], RoundedStudentT(start=1)),
-    ([-1, 3, 400], StudentT()),
-    ([0.5, 3, 400], StudentT()),
-    ([np.nan], StudentT()),
-])  # fmt: skip
-def test_families_follow_from_values(value, family):
-    assert auto_family(one_group(value), "y", ValueOptions()) == family
-
-
-def test_values_with_two_peaks_have_a_histogram():
-    cells, draw = drawn_cells(n_groups=400, share=0.8), np.random.default_rng(0)
-    assert cells.n_cells > LEAST_FOR_BINS
-    assert auto_family(as_groups(cells), "y", ValueOptions()) == StudentT()
-    peaks = np.where(draw.random(cells.n_cells) < 0.5, -8.0, 8.0) + draw.normal(size=cells.n_cells)
-    family = auto_family(as_groups(cells.with_value(peaks)), "y", ValueOptions())
-    assert isinstance(family, Histogram) and family.n_params == 40
-    alike = cells.with_value(np.where(np.arange(cells.n_cells) % 50 == 0, 0.5, 0.25))
-    assert not isinstance(auto_family(as_groups(alike), "y", ValueOptions()), Histogram)
-
-
-def test_families_are_compared_where_values_allow_several():
-    draw = np.random.default_rng(0)
-    level = draw.normal(size=(200, 1)) + np.linspace(0, 2, 6)
-    of_counts = 0.7 * draw.normal(size=(400, 1)) + np.linspace(0, 1, 6)
-    for value, family in (
-        (np.exp(level + 0.5 * draw.normal(size=level.shape)), LogStudentT()),
-        (draw.gamma(1.0, np.exp(level)), Gamma()),
-        (100 + level + draw.normal(size=level.shape), StudentT()),
-        (draw.poisson(np.exp(of_counts + 1)), NegativeBinomial()),
-        (draw.poisson(np.exp(0.5 * of_counts - 0.5)), RoundedStudentT()),
-    ):
-        n = len(value)
-        cells = ValueCells(6 * np.arange(n + 1), np.tile(np.arange(6), n), value.ravel() * 1.0)
-        assert auto_family(as_groups(cells), "y", ValueOptions()) == family
 
 
 @pytest.mark.parametrize("causal", [False, True])

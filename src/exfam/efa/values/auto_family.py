@@ -22,18 +22,22 @@ from exfam.families import (
     RoundedStudentT,
     Scaled,
     StudentT,
+    ZeroInflated,
     scaled_to,
 )
 from exfam.groups import Groups
 
 # Whole numbers in a range of at most so many are ordered classes, if they fill half of it.
 MOST_LEVELS, FILLED = 20, 0.5
-# Those from 0 or 1 whose largest one is rarer than that are counts, of which larger ones may come.
-RARE = 1e-3
+# Those from 0 or 1 whose largest one is rarer than that are counts, of which larger ones may come;
+# one that occurs so few times is rare where it is less than a hundredth, or levels are many.
+RARE, FEW_TIMES, FEW_SHARE, FEW_LEVELS = 1e-3, 2, 1e-2, 7
 # Families are compared of so many values; one that is not the usual one must gain so many nats.
 LEAST_TO_COMPARE, LEAST_OF_OTHERS = 200, 0.01
 # Bins of a histogram, which needs so many values, and must gain so many nats a value.
 N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
+# Of amounts so many zeros are no chance, nor of counts if they are so many times as many as ones.
+MANY_ZEROS, TIMES_ONES = 0.1, 2.0
 # Families are compared on groups with about this many values.
 _MOST_TO_COMPARE = 20_000
 
@@ -44,8 +48,10 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
     Whole numbers in a short range are ordered classes, as are half ones (half stars), 0 and 1 alone
     a Bernoulli's; others from 0 on, and those whose largest one is rare, are counts. Where what
     predicts values from the others of their group is ahead by it, counts have a negative binomial
-    distribution in place of one with heavy tails, real numbers a histogram in place of a Student t,
-    as where they have several peaks, and those above 0 a gamma or a log Student t.
+    distribution in place of one with heavy tails, or a zero-inflated one where zeros are many, real
+    numbers a histogram in place of a Student t, as where they have several peaks, and those above 0
+    a gamma or a log Student t. Amounts of which a tenth or more are 0 have zeros with a probability
+    of their own.
 
     >>> groups = Groups(start=[0], stop=[3], values={"stars": np.array([4.0, 5.0, 2.0])})
     >>> auto_family(groups, "stars", ValueOptions())
@@ -59,18 +65,25 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
         if low >= 0 and high <= 1:
             return Bernoulli()
         is_short = 1 < n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels
-        if is_short and not (0 <= found.low <= 1 and found.n_highest < RARE * found.n):
+        if is_short and not (0 <= found.low <= 1 and _is_rare(found, n_levels)):
             return Ordinal(n_levels, start=low)
         if low >= 0:
             start = min(low, 1)
-            other, usual = NegativeBinomial(shift=start), RoundedStudentT(start=start)
-            return _best(groups, column, usual, [other], options=options, n=found.n)
+            many: list[Family] = [NegativeBinomial(shift=start)]
+            if found.n_zeros > max(MANY_ZEROS * found.n, TIMES_ONES * found.n_ones):
+                many.append(ZeroInflated(NegativeBinomial()))
+            usual = RoundedStudentT(start=start)
+            return _best(groups, column, usual, many, options=options, n=found.n)
     if found.are_half and found.n:
         # The worst may be missing here, too.
         least = 0.5 if 0.5 < found.low <= 1.5 else found.low
         n_levels = int(2 * (found.high - least)) + 1
         if n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels:
             return Ordinal(n_levels, start=least, step=0.5)
+    # Shares may be 1 as well.
+    if found.low == 0 and found.high != 1 and found.n_zeros > MANY_ZEROS * found.n:
+        usual = ZeroInflated(LogStudentT())
+        return _best(groups, column, usual, [ZeroInflated(Gamma())], options=options, n=found.n)
     others: list[Family] = [LogStudentT(), Gamma()] if found.low > 0 else []
     return _best(groups, column, StudentT(), others, options=options, n=found.n)
 
@@ -78,7 +91,7 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
 class _Summary(NamedTuple):
     """Of observed values: how many, whether whole, or half, the ends, and different ones.
 
-    `n_highest`: how many are the highest
+    `n_highest`: how many are the highest; `n_zeros`, `n_ones`: how many are 0 and 1
     """
 
     n: int
@@ -88,11 +101,21 @@ class _Summary(NamedTuple):
     high: float
     distinct: set[float]
     n_highest: int
+    n_zeros: int
+    n_ones: int
+
+
+def _is_rare(found: _Summary, n_levels: int) -> bool:
+    """Whether the largest value occurs so seldom that larger ones are likely to come."""
+    few = found.n_highest <= FEW_TIMES
+    share = found.n_highest / found.n
+    return share < RARE or (few and (share < FEW_SHARE or n_levels > FEW_LEVELS))
 
 
 def _summary(groups: Groups, column: str) -> _Summary:
     """Piece by piece: values may be many."""
     n, n_highest, are_whole, are_half, low, high = 0, 0, True, True, math.inf, -math.inf
+    n_zeros = n_ones = 0
     distinct = set[float]()
     for chunk in groups.chunks():
         cells = value_cells(chunk, column)
@@ -100,6 +123,7 @@ def _summary(groups: Groups, column: str) -> _Summary:
         if not len(value):
             continue
         n += len(value)
+        n_zeros, n_ones = n_zeros + int((value == 0).sum()), n_ones + int((value == 1).sum())
         highest = float(value.max())
         n_highest = (n_highest if highest <= high else 0) + int((value == max(high, highest)).sum())
         low, high = min(low, float(value.min())), max(high, highest)
@@ -107,7 +131,7 @@ def _summary(groups: Groups, column: str) -> _Summary:
         are_half = are_half and bool((2 * value == np.floor(2 * value)).all())
         if are_half and high - low < MOST_LEVELS:
             distinct |= set(np.unique(value).tolist())
-    return _Summary(n, are_whole, are_half, low, high, distinct, n_highest)
+    return _Summary(n, are_whole, are_half, low, high, distinct, n_highest, n_zeros, n_ones)
 
 
 def _best(

@@ -8,17 +8,21 @@ lifetimes                    (mu + sd loc, -log sd - log s)
 compound amounts             (mu + sd loc, 2 (log sd + log s))
 shares                       (mu + sd loc, -2 (log sd + log s) - log(m (1 - m)))
 
-Families made of another have its parameters; log weights of their atoms are constants.
+Families made of another have its parameters; log weights of their atoms are constants, but for that
+of zeros of amounts and counts, which is a line in loc and in how much more often than others the
+item and the group's others are 0.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from exfam.efa.values.class_tables import Counted
 from exfam.efa.values.head_numbers import (
     N_LOCATION,
     N_SCALE,
@@ -35,6 +39,7 @@ from exfam.efa.values.head_numbers import (
 )
 from exfam.efa.values.working_scale import WorkingScale
 from exfam.families import Family
+from exfam.families.atoms import WithAtoms
 from exfam.families.between import has_jumps
 from exfam.families.wrapped import Wrapped
 
@@ -43,6 +48,8 @@ _START_EXCESS, _EXCESS = math.log(5.0), (-3.0, 5.0)
 _START_WEIGHT = -2.0  # of atoms, beside 0
 _AT_EXCESS = N_LOCATION + N_SCALE
 _MOST_LOGIT, _MOST_SPREAD = 30.0, 3.0
+# How many cells the shares of zeros of all values count as in those of an item and of a group.
+_MARGIN_CELLS = 5.0
 
 Column = Float64[Tensor, "cells"]
 Columns = Float64[Tensor, "cells params"]
@@ -152,6 +159,16 @@ def core_of(family: Family) -> Family:
     return family
 
 
+def _zeros(data: HeadData) -> Tensor:
+    """Log odds of 0 of the item, and of the group's others beside what their items expect."""
+    if data.table is None:
+        return torch.zeros(0)
+    few, margin = _MARGIN_CELLS * data.table.margin, np.log(data.table.margin)
+    odds = np.log(data.features.share) - margin
+    found = np.log((data.features.others + few) / (data.features.expected + few))
+    return torch.from_numpy(np.column_stack([odds[:, 0] - odds[:, 1], found[:, 0] - found[:, 1]]))
+
+
 @dataclass(frozen=True)
 class LocationHead:
     """A family whose parameters are a location and a spread; see `LINKS`."""
@@ -169,7 +186,7 @@ class LocationHead:
 
     @property
     def transform(self) -> str:
-        return self.link.transform
+        return self.link.transform if self.counted() is None else "log above 0"
 
     @property
     def shift(self) -> float:
@@ -190,19 +207,28 @@ class LocationHead:
         return self.family.n_params - self.core.n_params
 
     def _parameters(
-        self, working: WorkingScale, location: Column, log_scale: Column, numbers: Tensor
+        self, data: HeadData, zeros: Tensor, location: Column, log_scale: Column, numbers: Tensor
     ) -> list[Tensor]:
         """The parameters' columns by the numbers after those of location and scale."""
-        columns = self.link.parameters(self, working, location, log_scale, numbers[_AT_EXCESS])
-        weights = numbers[_AT_EXCESS + 1 :][: self.n_weights]
-        return columns + [weight.expand(len(location)) for weight in weights]
+        excess = numbers[_AT_EXCESS]
+        columns = self.link.parameters(self, data.working, location, log_scale, excess)
+        weights = numbers[_AT_EXCESS + 1 :]
+        if data.table is not None:
+            inputs = torch.cat([location[:, None], zeros], 1)
+            return [*columns, weights[0] + inputs @ weights[1 : 1 + inputs.shape[1]]]
+        return columns + [weight.expand(len(location)) for weight in weights[: self.n_weights]]
 
     @property
     def reads_amounts(self) -> bool:
         return self.link.reads_amounts
 
-    def counted(self) -> None:
-        """No value is counted."""
+    def counted(self) -> Counted | None:
+        """Zeros that have a weight of their own, of values that are not below 0."""
+        below = torch.full((1,), -1.0, dtype=torch.float64)
+        has_zeros = isinstance(self.family, WithAtoms) and self.family.atoms == (0.0,)
+        if self.n_weights != 1 or not has_zeros or bool(self.family.in_support(below).all()):
+            return None
+        return Counted((0.0,), _MARGIN_CELLS, are_edges=True)
 
     @property
     def n_changes(self) -> int:
@@ -212,20 +238,22 @@ class LocationHead:
     def fit(self, data: HeadData, value: Values) -> Found:
         """Numbers of the location, the scale, and of t of its tails."""
         moved = 0.0 if data.log_size is None else torch.from_numpy(data.log_size)
-        inputs, y = head_inputs(data.features), torch.from_numpy(value)
+        inputs, y, zeros = head_inputs(data.features), torch.from_numpy(value), _zeros(data)
         # The loss is that of standardized values: the same steps whatever the unit.
         has_unit = self.family.equivariance != "none"
         slope = torch.from_numpy(data.working.log_slope(value)) if has_unit else 0.0
 
         def nats(numbers: Numbers) -> Tensor:
             parts = *location_and_log_scale(inputs, numbers), numbers
-            columns = self._parameters(data.working, *parts)
+            columns = self._parameters(data, zeros, *parts)
             columns = [columns[0] + moved, *columns[1:]]
             return slope - self.family.log_prob(y, torch.stack(columns, -1))
 
         # Of one parameter the scale divides the location, and starts at 1.
         scale = scale_start() if self.n_changes == 2 else [0.0] * 6 + scale_start()[-1:]
         weights = [_START_WEIGHT] * self.n_weights
+        if data.table is not None:
+            weights = [_START_WEIGHT, 0.0, 1.0, 0.5]
         start = [*location_start(), *scale, _START_EXCESS, *weights, *amounts_start(data.features)]
         return fit_head_numbers(nats, start, len(value))
 
@@ -233,7 +261,7 @@ class LocationHead:
         """Parameters of all cells."""
         at = torch.from_numpy(numbers)
         parts = *location_and_log_scale(head_inputs(data.features), at), at
-        return torch.stack(self._parameters(data.working, *parts), -1)
+        return torch.stack(self._parameters(data, _zeros(data), *parts), -1)
 
     def changed(self, eta: Tensor, change: Tensor) -> Tensor:
         """Parameters with a correction's outputs."""

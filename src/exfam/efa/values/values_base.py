@@ -104,7 +104,7 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     head = head_of(family_from_config(config["family"]))
     assert head is not None
     counted, table = head.counted(), None
-    if counted is not None:
+    if counted is not None and "margin" in arrays:  # older versions count no zeros
         table = ClassTable(counted, arrays["margin"], arrays["share"])
     fitted = (arrays.get(name) for name in ("level", "loading", "noise", "count", "amount"))
     model = FactorModel(float(config["mu"]), *fitted)  # type: ignore[arg-type]

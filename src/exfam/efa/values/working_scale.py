@@ -8,7 +8,8 @@ from jaxtyping import Float64
 from exfam.checks import DataError, check_choice
 from exfam.efa.values.cells import ValueCells
 
-TRANSFORMS = ("identity", "log", "logit")
+# The second logarithm is that of values above 0: others have none.
+TRANSFORMS = ("identity", "log", "log above 0", "logit")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class WorkingScale:
     def restore(self, z: Float64[np.ndarray, "cells"]) -> Float64[np.ndarray, "cells"]:
         """The value of a standardized one."""
         inner = self.mean + self.sd * z
-        if self.transform == "log":
+        if self.transform in ("log", "log above 0"):
             return np.exp(inner) - self.shift
         return inner if self.transform == "identity" else 1 / (1 + np.exp(-inner))
 
@@ -39,6 +40,8 @@ class WorkingScale:
         slope = np.full_like(value, -np.log(self.sd))
         if self.transform == "log":
             slope -= np.log(value + self.shift)
+        elif self.transform == "log above 0":
+            slope -= np.log(np.where(value > 0, value + self.shift, 1.0))
         elif self.transform == "logit":
             slope -= np.log(value) + np.log1p(-value)
         return slope
@@ -46,6 +49,8 @@ class WorkingScale:
     def _transformed(self, value: np.ndarray) -> np.ndarray:
         if self.transform == "log":
             return np.log(value + self.shift)
+        if self.transform == "log above 0":
+            return np.log(np.where(value > 0, value + self.shift, np.nan))
         return value if self.transform == "identity" else np.log(value) - np.log1p(-value)
 
     def cells(self, cells: ValueCells) -> ValueCells:
@@ -65,6 +70,8 @@ def working_scale(
         )
     plain = WorkingScale(transform, shift, 0.0, 1.0)
     inner = plain.standardize(value)
+    if transform == "log above 0":
+        inner = inner[value > 0] if (value > 0).any() else np.zeros(1)
     if not np.isfinite(inner).all():
         row = int(np.flatnonzero(~np.isfinite(inner))[0])
         raise DataError(
