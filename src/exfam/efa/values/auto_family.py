@@ -72,8 +72,8 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
             many: list[Family] = [NegativeBinomial(shift=start)]
             if found.n_zeros > max(MANY_ZEROS * found.n, TIMES_ONES * found.n_ones):
                 many.append(ZeroInflated(NegativeBinomial()))
-            usual = RoundedStudentT(start=start)
-            return _best(groups, column, usual, many, options=options, n=found.n)
+            heavy = RoundedStudentT(start=start)
+            return _best(groups, column, heavy, many, options=options, n=found.n)
     if found.are_half and found.n:
         # The worst may be missing here, too.
         least = 0.5 if 0.5 < found.low <= 1.5 else found.low
