@@ -18,9 +18,9 @@ _ROWS_OF_SHRINKAGE = 1.0
 _ROWS_OF_TEMPERATURE = 5.0
 _LOG_OF_APART = -2.0
 _STEPS = 100
-# Lighter tails gain .01 nats where new rows are like those of training, and lose several where
-# they are not.
-DEGREES = (3.0, 4.0)
+# Lighter tails than the last gain nothing on real tables, and lose several nats where new rows are
+# not like those of training: rows outside, and those later than training, have at most HEAVY.
+DEGREES, HEAVY = (3.0, 4.0, 8.0), 4.0
 # How much doubt adds to the scale of rows far outside of those of training, of which held rows say
 # nothing.
 _OUTSIDE = 3.0
@@ -94,6 +94,12 @@ def doubt_outside(
     return (_OUTSIDE * outside / (1 + outside)) ** 2 * doubt
 
 
+def tails(df: float, outside: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
+    """Degrees of freedom of rows, heavier the further they lie `outside` of those of training."""
+    degrees: np.ndarray = np.maximum(df / (1 + outside), min(df, HEAVY))
+    return degrees
+
+
 def pool_labels(
     log_probs: Sequence[Float64[np.ndarray, "members rows labels"]],
     y: Float64[np.ndarray, "rows"],
@@ -157,7 +163,7 @@ def pool_numbers(
     rules: dict[str, Any] = {"log_least": log_least, "n_apart": n_apart}
     n_free = len(locations[0]) + 3
     first = []
-    for df in DEGREES:
+    for df in [df for df in DEGREES if widens or df <= HEAVY]:
         nats = replace(parts[0], df=df, **rules)
         free = _minimum(nats, n_free)
         first.append((nats(free)[0], df, free))

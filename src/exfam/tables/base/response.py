@@ -20,7 +20,7 @@ from exfam.families import (
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead, OrderedHead
-from exfam.tables.base.pool import Pool, disagreement, doubt_outside, widened
+from exfam.tables.base.pool import Pool, disagreement, doubt_outside, tails, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
 from exfam.tables.base.views import GaussianFill, View, view_of
@@ -79,10 +79,10 @@ class Unit:
         return Scaled(StudentT(), self.center, self.spread)
 
     def eta(
-        self, location: np.ndarray, log_scale: np.ndarray, df: float
+        self, location: np.ndarray, log_scale: np.ndarray, df: float | np.ndarray
     ) -> Float64[np.ndarray, "rows 3"]:
         """Parameters of `family`."""
-        log_excess = np.full(len(location), np.log(df - 2))
+        log_excess = np.broadcast_to(np.log(df - 2), len(location))
         if self.least > 0:
             log_scale = np.maximum(log_scale, np.log(self.least))
         if self.scale != "identity":
@@ -169,7 +169,7 @@ class ResponseModel:
         inner = disagreement(locations, n_apart=apart)
         outer = doubt_outside(locations, weights, view.outside, n_apart=apart)
         log_scale = widened(scales, log_scale, inner, outer)
-        return self.unit.eta(location, log_scale, self.pool.df)
+        return self.unit.eta(location, log_scale, tails(self.pool.df, view.outside))
 
 
 def n_apart(members: Sequence[str]) -> int:
