@@ -192,7 +192,7 @@ class TestPostgres:
         assert groups.group_names[0] == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
         assert groups.vocabulary["item"].tolist() == [5, 12345678901]
         np.testing.assert_array_equal(groups.values["n"], [7.25, np.nan])
-        assert groups.observed.tolist() == [True, False]
+        assert groups.has_value("n", slice(None)).tolist() == [True, False]
         assert groups.values["s"].tolist() == [3, 4] and groups.values["r"].tolist() == [2.5, 1]
         assert groups.vocabulary["v"].tolist() == ["x", "y"]
         assert groups.vocabulary["b"].tolist() == [False, True]
