@@ -120,14 +120,16 @@ class EFA(
     encoding: str = parameter(
         Choice(("auto", *ENCODINGS)),
         'positional encoding, a name of `exfam.encodings.ENCODINGS`; "auto" is "relative" '
-        'where `order` or `position` is given, otherwise "none": groups are sets',
+        'where `order` or `position` is given, "distance" for several columns of positions, '
+        'otherwise "none": groups are sets',
         default="auto",
     )
     base: str = parameter(
         Choice(("auto", "none")),
         'the simple models that attention corrects: "auto" is, of items, ridge regression of each '
         "on the others, or causal the transitions between items near each other, and of values "
-        'a factor model with levels of items and groups; "none" is the model of the paper',
+        "a factor model with levels of items and groups, and a Gaussian process in an order or "
+        'between positions; "none" is the model of the paper',
         default="auto",
     )
     attention: str = parameter(

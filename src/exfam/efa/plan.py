@@ -333,7 +333,7 @@ def _warn_ties(groups: Groups) -> None:
 def choose_encoding(encoding: str, groups: Groups) -> str:
     """The positional encoding: "auto" is "none" for sets, "relative" for an order or positions.
 
-    Groups whose elements are all tied are sets.
+    Of several coordinates it is "distance". Groups whose elements are all tied are sets.
     """
     if encoding != "auto":
         return encoding
@@ -341,6 +341,8 @@ def choose_encoding(encoding: str, groups: Groups) -> str:
         n_alone = int((groups.stop > groups.start).sum())
         if int(groups.tied[groups.elements()].sum()) == groups.n_elements - n_alone:
             return "none"
+    if groups.position is not None and groups.position.ndim == 2 and groups.position.shape[1] > 1:
+        return "distance"
     return "relative" if groups.ordered or groups.position is not None else "none"
 
 

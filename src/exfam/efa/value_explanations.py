@@ -48,7 +48,7 @@ class ValueExplanation(PlottedResult):
     - "level", "value": the mean given the other values. Its change is divided in proportion to
       what they add to the location, by the slope of the prediction between both means; what is
       left where that is no line, by their size
-    - "neighbors": means of the values nearby, in groups with an order
+    - "neighbors": means of the values nearby, in groups with an order or positions
     - "certainty": how many other values there are and how much they leave open
     - "scale": how far the other values are from their own predictions
     - "histogram": how often the group has each value, of families with classes or common counts

@@ -46,7 +46,10 @@ def fit_value_bases(
     bases, usable, train = [], np.ones(len(plan.train), dtype=bool), plan.train
     # Elements by an order; positions without one are places on a map.
     ordered = bool(train.ordered)
-    options = ValueOptions(causal=direction == "causal", ordered=ordered, rank=rank, seed=seed)
+    near = ordered or train.position is not None
+    options = ValueOptions(
+        causal=direction == "causal", ordered=ordered, near=near, rank=rank, seed=seed
+    )
     for column, family in plan.schema.families.items():
         n_items, exposure = _n_items(plan), plan.schema.exposure
         cells = _counted(train, column, family, plan.weight, n_items=n_items, exposure=exposure)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.efa.values.cells import UNSEEN, ValueCells, base_values, tied_positions
+from exfam.efa.values.cells import UNSEEN, ValueCells, base_values, points, tied_positions
 from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.values_base import ValuesBase, restored_base
 from exfam.families import Family, Scaled
@@ -157,10 +157,10 @@ class ColumnBase(nn.Module):
             item = batch.item.cpu()[present].numpy()
             item = np.where(item < 0, UNSEEN, item)
         offset = np.concatenate([[0], np.cumsum(present.sum(1).numpy())]).astype(np.int64)
-        tied = None
-        if batch.position is not None:
-            tied = tied_positions(batch.position.cpu()[present].numpy())
-        return ValueCells(offset, item, value.masked_fill(~observed, torch.nan).numpy(), tied)
+        position = batch.position.cpu()[present].numpy()
+        tied, point = tied_positions(position), points(position)
+        own = value.masked_fill(~observed, torch.nan).numpy()
+        return ValueCells(offset, item, own, tied, point=point)
 
     def shape(self) -> dict[str, Any]:
         """What an empty base of the same shape is built by, as plain values of JSON."""

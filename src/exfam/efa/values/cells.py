@@ -20,8 +20,9 @@ class ValueCells:
 
     A value of NaN is not observed: it is no context of others, and is predicted from them. Items
     are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. `tied`
-    cells are at the same point of the group's order as the one before. With exposures, `value` is
-    as it was at the mean one, `own` as it is, and `log_size` the logarithm of the exposure.
+    cells are at the same point of the group's order as the one before; `point` is where they are,
+    in its order or by their positions. With exposures, `value` is as it was at the mean one, `own`
+    as it is, and `log_size` the logarithm of the exposure.
     Raises DataError if the arrays disagree.
 
     >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
@@ -35,6 +36,7 @@ class ValueCells:
     tied: Bool[np.ndarray, "cells"] | None = None
     own: Float64[np.ndarray, "cells"] | None = None
     log_size: Float64[np.ndarray, "cells"] | None = None
+    point: Float64[np.ndarray, "cells coordinates"] | None = None
 
     def __post_init__(self) -> None:
         ends = self.offset[0], self.offset[-1]
@@ -81,13 +83,12 @@ class ValueCells:
         rows = self.rows_of(groups)
         offset = np.concatenate([[0], np.cumsum(self.length[groups])]).astype(np.int64)
         tied = None if self.tied is None else self.tied[rows]
-        return ValueCells(offset, self.item[rows], self.value[rows], tied, *self._sized(rows))
+        return ValueCells(offset, self.item[rows], self.value[rows], tied, *self._more(rows))
 
-    def _sized(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Values as they are and log exposures of some cells."""
-        if self.own is None or self.log_size is None:
-            return None, None
-        return self.own[rows], self.log_size[rows]
+    def _more(self, rows: np.ndarray) -> list[np.ndarray | None]:
+        """Values as they are, log exposures and points of some cells."""
+        columns = (self.own, self.log_size, self.point)
+        return [None if column is None else column[rows] for column in columns]
 
     def rows_of(self, groups: Int64[np.ndarray, "chosen"]) -> Int64[np.ndarray, "rows"]:
         """Which cells those of some groups are."""
@@ -105,8 +106,8 @@ class ValueCells:
             # Tied to the last one that is kept, if all between are tied, too.
             point = np.cumsum(~self.tied)[keep]
             tied = np.diff(point, prepend=-1) == 0
-        sized = self._sized(keep)
-        return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied, *sized)
+        more = self._more(keep)
+        return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied, *more)
 
 
 def base_values(family: Family, value: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
@@ -121,10 +122,18 @@ def value_cells(groups: Groups, column: str) -> ValueCells:
     value[~groups.has_value(column, rows)] = np.nan
     item = np.zeros(len(rows)) if groups.item is None else groups.item[rows]
     offset = np.concatenate([[0], np.cumsum(groups.stop - groups.start)])
+    offset = offset.astype(np.int64)
     tied = None if groups.tied is None else groups.tied[rows]
+    point = np.arange(len(rows)) if tied is None else np.cumsum(~tied)
     if groups.position is not None:
-        tied = tied_positions(groups.position[rows])
-    return ValueCells(offset.astype(np.int64), item.astype(np.int64), value, tied)
+        point = groups.position[rows]
+        tied = tied_positions(point)
+    return ValueCells(offset, item.astype(np.int64), value, tied, point=points(point))
+
+
+def points(position: Shaped[np.ndarray, "cells ..."]) -> Float64[np.ndarray, "cells coordinates"]:
+    """Positions as columns of coordinates."""
+    return position.reshape(len(position), -1).astype(np.float64)
 
 
 def tied_positions(position: Shaped[np.ndarray, "cells ..."]) -> Bool[np.ndarray, "cells"]:

@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int64
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.conditionals import given_earlier, given_others, model_rows
 from exfam.efa.values.factor_em import FactorModel
+from exfam.efa.values.near_kernel import NearKernel
 
 # By how much a neighbor's weight falls with a step.
 _DECAYS = (0.6, 0.9)
@@ -20,7 +21,8 @@ class ValueFeatures:
 
     `mean`, `variance`, `chi_square`, `n_context` are those of `Conditionals`; `level` and
     `item_count` are the item's mean, and its number of training cells; `neighbors` are means of the
-    residuals nearby, without columns where cells have no order. `others`, `expected` and `share`
+    residuals nearby, without columns where cells have no order; with a kernel, the first is by it,
+    and `variance` is times the share that neighbors leave open. `others`, `expected` and `share`
     are of the values that a table counts: how often they occur among the others, how often their
     items would have them, and how often the item has. `amounts` are the item's mean value as it is,
     the sum of the others' values, and that of their items' means; no columns where no head reads
@@ -77,6 +79,28 @@ def factor_features(
         share=none,
         amounts=none,
     )
+
+
+def add_near(
+    features: ValueFeatures,
+    kernel: NearKernel,
+    model: FactorModel,
+    cells: ValueCells,
+    *,
+    causal: bool,
+) -> ValueFeatures:
+    """Neighbors by a kernel, of standardized cells: their mean, and what they leave open."""
+    spread = spread_of(model, cells)
+    mean, share = kernel.predictions(cells, (cells.value - features.level) / spread, causal=causal)
+    more = features.neighbors[:, 1:] if features.neighbors.shape[1] else np.zeros((len(mean), 1))
+    near = np.column_stack([mean * spread, more])
+    return replace(features, neighbors=near, variance=features.variance * share)
+
+
+def spread_of(model: FactorModel, cells: ValueCells) -> Float64[np.ndarray, "cells"]:
+    """The standard deviations of items' values about their levels."""
+    rows = model_rows(model, cells)
+    return np.sqrt(model.noise + np.square(model.loading).sum(1))[rows]
 
 
 def add_amounts(

@@ -47,7 +47,7 @@ def value_steps(
     1. overall: the value of an item that no training group had, without a context
     2. item: its level, its loadings and noise, and how often it has what a table counts
     3. values: the mean given the others, and their sum
-    4. neighbors: means of residuals nearby, of cells in an order
+    4. neighbors: means of residuals nearby, of cells in an order or with positions
     5. certainty: the variance given the others, and how many they are
     6. scale: the chi-square of the others, until now as large as their number
     7. histogram: what a table counts among the others, until now as often as among all values
@@ -70,7 +70,7 @@ def _features(
     features = {OVERALL: _without_context(base, full, unseen)}
     features[ITEM] = last = _without_context(base, full, rows)
     features[VALUES] = last = replace(last, mean=full.mean, amounts=full.amounts)
-    if base.options.ordered:
+    if full.neighbors.shape[1]:
         features[NEIGHBORS] = last = replace(last, neighbors=full.neighbors)
     n = full.n_context
     # Counts without news: shares of the margin.

@@ -16,9 +16,18 @@ from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.factor_em import FactorModel, fit_factors
-from exfam.efa.values.features import ValueFeatures, add_amounts, factor_features, joined
+from exfam.efa.values.features import (
+    ValueFeatures,
+    add_amounts,
+    add_near,
+    factor_features,
+    joined,
+    spread_of,
+)
+from exfam.efa.values.fit_near import fit_near, near_is_ahead
 from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
+from exfam.efa.values.near_kernel import NearKernel
 from exfam.efa.values.working_scale import WorkingScale, working_scale
 from exfam.families import Family, family_from_config, family_to_config
 
@@ -34,11 +43,13 @@ BLOCK_CELLS = 500_000
 class ValueOptions:
     """What is fitted: of what rank, given all others or the earlier ones.
 
-    Neighbors count where cells are `ordered`. With `rank` None it is chosen.
+    Neighbors count where cells are `ordered`, and by their distances with `near`. With `rank` None
+    it is chosen.
     """
 
     causal: bool = False
     ordered: bool = False
+    near: bool = False
     rank: int | None = None
     seed: int = 0
 
@@ -55,6 +66,7 @@ class ValuesBase:
     numbers: Float64[np.ndarray, "numbers"]
     rank_scores: dict[int, float]
     prior_items: float = 0.0
+    near: NearKernel | None = None
 
     @property
     def family(self) -> Family:
@@ -67,7 +79,11 @@ class ValuesBase:
 
     def features(self, cells: ValueCells) -> ValueFeatures:
         """Of new groups."""
-        return features_of(self.model, self.table, self.working, cells, self.options)
+        found = features_of(self.model, self.table, self.working, cells, self.options)
+        if self.near is None:
+            return found
+        standard, causal = self.working.cells(cells), self.options.causal
+        return add_near(found, self.near, self.model, standard, causal=causal)
 
     def eta_of(self, features: ValueFeatures) -> Float64[Tensor, "cells params"]:
         """Parameters of the cells of these features."""
@@ -85,7 +101,8 @@ class ValuesBase:
             arrays["amount"] = model.amount
         if table is not None:
             arrays |= {"margin": table.margin, "share": table.share}
-        return arrays | {"numbers": self.numbers}
+        near = {} if self.near is None else self.near.arrays()
+        return arrays | {"numbers": self.numbers} | near
 
     def config(self) -> dict[str, Any]:
         """All else, as plain values of JSON."""
@@ -113,8 +130,8 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     unit = (float(given[name]) for name in ("shift", "mean", "sd"))
     working = WorkingScale(given["transform"], *unit)
     prior_items = float(config.get("prior_items", 0.0))  # older versions had none
-    numbers = arrays["numbers"]
-    return ValuesBase(options, head, working, model, table, numbers, scores, prior_items)
+    numbers, near = arrays["numbers"], NearKernel.of_arrays(arrays)
+    return ValuesBase(options, head, working, model, table, numbers, scores, prior_items, near)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +181,12 @@ def fit_and_keep(
     choice = given.rank(folds)
     kept = given.cross_fitted(folds, choice)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
+    near, kept = given.near(kept, model) if options.near else (None, kept)
     few = kept.some(MOST_FOR_HEAD)
     sizes = None if cells.log_size is None else cells.log_size[few.cells]
     numbers = head.fit(HeadData(few.features, working, table, sizes), own[few.cells])
     base = ValuesBase(
-        options, head, working, model, table, numbers, choice.scores, choice.prior_items
+        options, head, working, model, table, numbers, choice.scores, choice.prior_items, near
     )
     return base, replace(kept, cells=observed[kept.cells])
 
@@ -221,6 +239,26 @@ class _Given:
         rows = np.concatenate([self.cells.rows_of(fold.held_out) for fold in folds])
         some = np.random.default_rng(self.options.seed).permutation(len(rows))
         return KeptFeatures(joined(parts).take(some), rows[some])
+
+    def near(
+        self, kept: KeptFeatures, model: FactorModel
+    ) -> tuple[NearKernel | None, KeptFeatures]:
+        """A kernel of neighbors, if features gain by it, and features with it."""
+        cells, options = self.standard, self.options
+        level = np.full(cells.n_cells, np.nan)
+        level[kept.cells] = kept.features.level
+        causal, ordered = options.causal, options.ordered
+        residual = (cells.value - level) / spread_of(model, cells)
+        kernel = fit_near(cells, residual, causal=causal, ordered=ordered, seed=options.seed)
+        if kernel is None:
+            return None, kept
+        back = np.full(cells.n_cells, 0)
+        back[kept.cells] = np.arange(len(kept.cells))
+        # Cells that no fold has are no context of others.
+        every = replace(kept.features.take(back), level=level)
+        features = add_near(every, kernel, model, cells, causal=causal).take(kept.cells)
+        gains = near_is_ahead(cells.value[kept.cells], kept.features, features)
+        return (kernel, replace(kept, features=features)) if gains else (None, kept)
 
 
 def _with_amounts(model: FactorModel, cells: ValueCells, head: Head) -> FactorModel:
