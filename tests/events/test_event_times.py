@@ -19,6 +19,7 @@ from exfam.efa.events.event_bins import (
     shares_of_bins,
 )
 from exfam.efa.events.event_clock import EventClock, offset_changes
+from exfam.efa.events.event_forward import live_streams
 from exfam.efa.events.event_pace import StreamPace
 from exfam.efa.events.fit_time import held_out_mixture
 from exfam.efa.events.wait_processes import IntensityProcess, log_of_rest
@@ -105,6 +106,30 @@ def test_units_of_time_do_not_matter(unit):
     np.testing.assert_allclose(found.high / unit, expected.high, rtol=1e-3)
 
 
+def test_waits_go_by_those_before_and_by_the_last_value():
+    """Waits of streams of their own pace, longer after large values."""
+    random = np.random.default_rng(2)
+    pace, noise = random.normal(size=(40, 1)), 0.3 * random.normal(size=(40, 13))
+    value = random.normal(size=(40, 13))
+    waits = np.exp(pace + noise + np.roll(value, 1, axis=1))
+    stream = np.repeat(np.arange(40), 13)
+    frame = {"s": stream, "t": waits.cumsum(1).ravel(), "v": value.ravel()}
+    columns = {"group": "s", "time": "t", "value": "v", "attention": "none", "progress": False}
+    model = EventEFA(**columns, family="gaussian").fit(frame)
+    process = only_process(model)
+    assert process.slope[-1] == pytest.approx(1.0, abs=0.15)
+    assert model.choices_["time"]["chosen"] > model.choices_["time"]["renewal"] + 0.3
+    # Drawn events are followed by what is said of them as if they had been observed.
+    live = live_streams(model.event_model_, model._given(frame)[1])
+    time, rows = live.time + 1.5, np.arange(40)
+    live.add(rows, time, np.zeros(40, dtype=np.int64), {"v": np.full(40, 0.7)})
+    last = {"s": rows, "t": time, "v": np.full(40, 0.7)}
+    later = {name: np.concatenate([frame[name], own]) for name, own in last.items()}
+    again = live_streams(model.event_model_, model._given(later)[1])
+    half = np.full(40, np.log(0.5))
+    np.testing.assert_allclose(live.wait_after(half, rows), again.wait_after(half, rows), rtol=1e-6)
+
+
 def test_a_pace_makes_counts_negative_binomial():
     """A Poisson process with a gamma factor: the likelihood of a stream has a closed form."""
     model = EventEFA(**HAWKES, time_base="poisson").fit(excited())
@@ -128,7 +153,9 @@ def test_streams_have_a_pace_of_their_own_where_they_differ(spread):
     frame = {"s": np.repeat(np.arange(80), 14), "t": waits.cumsum(1).ravel()}
     model = EventEFA(group="s", time="t", attention="none", progress=False).fit(frame)
     mixture, nats = model.event_model_.time.mixture, model.choices_["time"]
-    assert "renewal" in mixture.names and mixture.pace.is_on == (spread > 0)
+    # By a factor of all waits, or by the waits before.
+    assert set(mixture.names) <= {"renewal", "renewal by past waits"}
+    assert not (mixture.pace.is_on and spread == 0)
     assert (nats["chosen"] > nats["renewal"] + 0.02) == (spread > 0)
 
 

@@ -19,7 +19,7 @@ from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_streams import EventStreams, spells_after
 from exfam.efa.events.event_values import ValuePart
 from exfam.efa.events.time_part import MixtureState, WaitMixture, moved_chance, states_after
-from exfam.efa.events.wait_processes import IntensityProcess, last_row
+from exfam.efa.events.wait_processes import MEMORIES, IntensityProcess, last_row
 
 # In units of the mixture; what has not come by then never comes.
 _LONGEST_WAIT = 1e9
@@ -160,6 +160,8 @@ class LiveStreams:
         passed = reading - clock.reading(self.time[rows])
         is_tie, elapsed = time == self.time[rows], time - self.time[rows]
         after = last_row(item, np.zeros(len(rows), dtype=np.int64))
+        middle = clock.reading(time - self.resolution / 2) - clock.reading(self.time[rows])
+        ended = np.log(np.maximum(middle, np.finfo(float).tiny))[:, None]
         mixture = self.model.time.mixture
         if mixture.pace.is_on:
             self._learn_pace(rows[~is_tie], passed[~is_tie])
@@ -167,6 +169,9 @@ class LiveStreams:
             if isinstance(process, IntensityProcess):
                 faded = state.excited[rows] * np.exp(-process.rates * passed[:, None])
                 state.excited[rows] = faded + process.weights(item, marks)[:, None]
+            waits = MEMORIES * state.waits[rows] + ended
+            state.waits[rows] = np.where(is_tie[:, None], state.waits[rows], waits)
+            state.value[rows] = np.nan if marks is None else marks
             state.count[rows] += ~is_tie
             state.age[rows] = reading - self.opening[rows]
             state.last[rows] = after

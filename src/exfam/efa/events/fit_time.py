@@ -16,11 +16,11 @@ from exfam.efa.events.event_clock import (
 )
 from exfam.efa.events.event_pace import StreamPace, best_pace
 from exfam.efa.events.event_streams import EventStreams, blocks_of, paired_lead, spells_of
+from exfam.efa.events.fit_renewals import fit_renewal
 from exfam.efa.events.fit_waits import (
     IntensityPlan,
     fit_frailty,
     fit_intensity,
-    fit_renewal,
     usual_decays,
 )
 from exfam.efa.events.time_part import TieModel, TimePart, WaitMixture, clocked_spells
@@ -200,7 +200,11 @@ def _processes(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
     def renewal(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         return fit_renewal(clocked, chosen, n_items=options.n_items)
 
+    def renewal_by_past(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
+        return fit_renewal(clocked, chosen, n_items=options.n_items, by_past=True)
+
     fits: dict[str, Fit] = {"poisson": poisson, "hawkes": hawkes, "renewal": renewal}
+    fits["renewal by past waits"] = renewal_by_past
     if options.has_items and options.n_items > 1:
         fits["hawkes by item"] = lambda clocked, chosen: hawkes(clocked, chosen, by_item=True)
     if options.base == "auto":

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from jaxtyping import Bool, Float, Int64
-from scipy.special import log_ndtr
+from jaxtyping import Bool, Float
 
 from exfam.efa.events.wait_processes import (
     ClockedSpells,
     IntensityProcess,
     PastState,
-    RenewalProcess,
     log_of_rest,
     standard_marks,
 )
@@ -20,9 +18,6 @@ from exfam.kernels.decays import decayed_gradients, decayed_sums
 
 # Of the logs of weights by item, and of a value's slope.
 _WEIGHT_SPREAD, _SLOPE_SPREAD = 0.7, 2.0
-_N_PARTS, _N_STEPS = 6, 80
-# Waits that count for an item as if they had the shares of all items.
-_SHARE_FIRMNESS = 15.0
 _LOWEST = 1e-12
 _MOST_DECAYS = 10
 
@@ -48,13 +43,11 @@ def usual_decays(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "d
 def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"]:
     """Shape and rate of the streams' own rates, by the likelihood of counts in time."""
     rate = max(int((clocked.spells.event[chosen] >= 0).sum()), 1) / _total(clocked.high[chosen])
+    weights = np.zeros(int(clocked.streams.item.max(initial=0)) + 2)
     process = IntensityProcess(
-        np.array([0.0, 1.0]), np.zeros(0), np.zeros(1), np.array([0.0, 0.0, 1.0]), np.ones(2)
+        np.array([0.0, 1.0]), np.zeros(0), weights, np.array([0.0, 0.0, 1.0]), np.ones(2)
     )
-    spells = clocked.spells
-    state = PastState(
-        np.zeros((len(spells), 0)), spells.number.astype(float), clocked.age, spells.before
-    )[chosen]
+    spells, state = clocked.spells, clocked.state(process)[chosen]
     design = [column[chosen] for column in (clocked.low, clocked.high, spells.event >= 0)]
 
     def nats(numbers: Float[np.ndarray, "2"]) -> float:
@@ -148,13 +141,9 @@ class _IntensityFit:
         self.n_weights = plan.n_items + 1 if by_item else 0
         self.is_moving = by_item or self.marks is not None
         cells = bool(clocked.streams.resolution)
-        unit = PastState(
-            np.ones((len(spells), len(plan.rates))),
-            spells.number.astype(float),
-            clocked.age[chosen],
-            self.before,
-        )
         process = self.process(self.start())
+        state = clocked.state(process)[chosen]
+        unit = state.with_excited(np.ones((len(spells), len(plan.rates))))
         self.unit = _matrices(process, unit, self.low, self.high, self.is_event, cells=cells)
         self._fixed: _Matrices | None = None
 
@@ -236,103 +225,3 @@ class _IntensityFit:
             steepness = (by_weight * self.marks).sum() - numbers[-1] / _SLOPE_SPREAD**2
             gradient.append(np.array([steepness]))
         return penalty
-
-
-def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> RenewalProcess:
-    """A mixture of log-normals by expectation and maximization, cells and open ends included."""
-    spells = clocked.spells[chosen]
-    is_event = spells.event >= 0
-    least = _LOWEST * _total(clocked.high[chosen])
-    high = np.maximum(clocked.high[chosen], least)
-    low = clocked.low[chosen] if clocked.streams.resolution else high
-    lower = np.log(np.maximum(np.where(is_event, low, high), least))
-    lower = np.where(is_event & (low <= 0), -np.inf, lower)
-    upper = np.where(is_event, np.log(high), np.inf)
-    last = clocked.state(_LAST_ONLY).last[chosen] % (n_items + 2)
-    middle = np.log(high[is_event]) if is_event.any() else np.log(high)
-    n_parts = min(_N_PARTS, max(1, len(middle) // 20))
-    mean = np.quantile(middle, (np.arange(n_parts) + 0.5) / n_parts)
-    scale = np.full(n_parts, max(float(middle.std()) / np.sqrt(n_parts), 0.05))
-    share = np.full((n_items + 2, n_parts), 1 / n_parts)
-    ends, previous = _Ends(lower, upper, lower == upper), -np.inf
-    for _ in range(_N_STEPS):
-        log_mass, first, second = _moments(ends, mean, scale)
-        joint = log_mass + np.log(share[last])
-        top = joint.max(1, keepdims=True)
-        part = np.exp(joint - top)
-        nats = float((np.log(part.sum(1)) + top[:, 0]).mean())
-        part /= part.sum(1, keepdims=True)
-        size = part.sum(0) + 1e-9
-        mean = (part * first).sum(0) / size
-        square = (part * (second - 2 * mean * first)).sum(0) / size + mean**2
-        scale = np.sqrt(np.maximum(square, 1e-4))
-        share = _shares_by_item(part, last, n_items + 2)
-        if nats - previous < 1e-6:
-            break
-        previous = nats
-    return RenewalProcess(mean, np.log(scale), np.log(share))
-
-
-_LAST_ONLY = RenewalProcess(np.zeros(1), np.zeros(1), np.zeros((1, 1)))
-
-
-def _shares_by_item(
-    part: Float[np.ndarray, "spells parts"], last: Int64[np.ndarray, "spells"], n: int
-) -> Float[np.ndarray, "last parts"]:
-    total = part.sum(0) / part.sum()
-    total = (total + 1e-6) / (total + 1e-6).sum()
-    own = np.stack([np.bincount(last, weights=column, minlength=n) for column in part.T], axis=1)
-    own += _SHARE_FIRMNESS * total
-    return own / own.sum(1, keepdims=True)
-
-
-class _Ends(NamedTuple):
-    """Between which logs each wait is, and whether both are the same."""
-
-    lower: Float[np.ndarray, "spells"]
-    upper: Float[np.ndarray, "spells"]
-    exact: Bool[np.ndarray, "spells"]
-
-
-def _moments(
-    ends: _Ends, mean: Float[np.ndarray, "parts"], scale: Float[np.ndarray, "parts"]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log-mass of each wait by part, and the mean and mean square of its log within its ends."""
-    shape = (len(ends.lower), len(mean))
-    log_mass, first, second = np.empty(shape), np.empty(shape), np.empty(shape)
-    exact, wide = ends.exact, ~ends.exact
-    if exact.any():
-        x = ends.lower[exact, None]
-        z = (x - mean) / scale
-        log_mass[exact] = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
-        first[exact], second[exact] = x, x**2
-    if wide.any():
-        a = (ends.lower[wide, None] - mean) / scale
-        b = (ends.upper[wide, None] - mean) / scale
-        log_mass[wide], z_mean, z_square = _between(a, b)
-        first[wide] = mean + scale * z_mean
-        second[wide] = mean**2 + 2 * mean * scale * z_mean + scale**2 * z_square
-    return log_mass, first, second
-
-
-def _between(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of a standard normal between a and b: log-mass, mean and mean square."""
-    turned = a > 0
-    low, high = np.where(turned, -b, a), np.where(turned, -a, b)
-    upper = log_ndtr(high)
-    log_mass = upper + log_of_rest(log_ndtr(low) - upper)
-
-    def density(z: np.ndarray) -> np.ndarray:
-        log_density = -0.5 * np.square(z) - 0.5 * np.log(2 * np.pi)
-        return np.exp(np.minimum(log_density - log_mass, 700.0))
-
-    at_low, at_high = density(low), density(high)
-    # Far out, rounding leaves nothing of the difference: the mean is at the nearer end.
-    finite_low = np.where(np.isfinite(low), low, 0.0)
-    finite_high = np.where(np.isfinite(high), high, 0.0)
-    mean = (at_low - at_high).clip(
-        np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
-    )
-    square = 1 + finite_low * at_low - finite_high * at_high
-    square = np.maximum(square, mean**2)
-    return log_mass, np.where(turned, -mean, mean), square

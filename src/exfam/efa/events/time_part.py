@@ -42,7 +42,7 @@ _TIE_FIRMNESS = 10.0
 _CLOCK = ("speed", "changes", "offsets")
 _FIELDS = {
     IntensityProcess: ("theta", "rates", "log_weight", "slope", "frailty"),
-    RenewalProcess: ("mean", "log_scale", "log_share"),
+    RenewalProcess: ("mean", "log_scale", "log_share", "slope", "scales"),
 }
 
 
@@ -282,7 +282,9 @@ class TimePart:
         processes: list[WaitProcess] = []
         for number, name in enumerate(config["processes"]):
             kind = RenewalProcess if name == "renewal" else IntensityProcess
-            processes.append(kind(*(arrays[f"process{number}.{field}"] for field in _FIELDS[kind])))
+            named = {name: arrays.get(f"process{number}.{name}") for name in _FIELDS[kind]}
+            # Renewal processes of older folders do not go by the past.
+            processes.append(kind(**{n: own for n, own in named.items() if own is not None}))
         clock = EventClock(*(arrays[f"clock.{name}"] for name in _CLOCK))
         shares, pace = arrays["mixture.shares"], StreamPace()
         if "mixture.pace" in arrays:
@@ -375,4 +377,18 @@ def clocked_spells(
         low = np.maximum(clock.reading(spells.stop - streams.resolution) - begun, 0.0)
     age = np.maximum(begun - clock.reading(spells.opening), 0.0)
     log_speed = clock.log_speed(spells.stop)
-    return ClockedSpells(streams, spells, reading, low, high, age, log_speed, marks)
+    waits = _log_waits(streams, clock, reading)
+    return ClockedSpells(streams, spells, reading, low, high, age, log_speed, waits, marks)
+
+
+def _log_waits(
+    streams: EventStreams, clock: EventClock, reading: Float[np.ndarray, "events"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each event the log of the wait, to the middle of its cell, and how many there were."""
+    time, opening = streams.time, streams.opening[streams.stream]
+    start = np.where(streams.is_first, opening, np.append(np.nan, time[:-1])[: len(time)])
+    ended = time > start
+    log_wait = np.zeros(len(time))
+    middle = clock.reading(time[ended] - streams.resolution / 2) - clock.reading(start[ended])
+    log_wait[ended] = np.log(np.maximum(middle, np.finfo(float).tiny))
+    return log_wait, ended.cumsum().astype(float)

@@ -9,14 +9,16 @@ where n stamps came in the time A that the stream has been observed, and E_k is 
 events of exp(weight - r_k age): a Poisson process, one whose rate is the stream's own (gamma with
 shape a and rate b before anything is seen), and a Hawkes process, in any mixture; and
 
-    renewal:    f(w) = sum_m share_m(last item) LogNormal(w; mean_m, scale_m).
+    renewal:    f(w) = sum_m share_m(last item) LogNormal(w; mean_m + s, scale_m),
+
+where s is 0, or linear in the logs of the stream's past waits and in its last value.
 
 Integrals are closed forms: those of the terms above are t0 w, t1 (n + a) log((A + w + b) / (A + b))
 and t_k E_k (1 - exp(-r_k w)).
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,12 @@ from exfam.efa.events.event_streams import EventStreams, Spells
 from exfam.kernels.decays import decayed_sums
 
 _HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
+# How fast older waits fade with each further one: the last alone, recent ones, and all of them.
+_FADING = np.array([50.0, 0.36, 0.0])
+MEMORIES = np.exp(-_FADING)
+# Typical waits that are counted beside those of a stream.
+_FIRMNESS = np.array([0.0, 1.0, 1.0])
+N_INPUTS = len(MEMORIES) + 1
 Waits = Float[np.ndarray, "..."]
 
 
@@ -36,13 +44,16 @@ class PastState:
 
     `excited`: sums of weights of past events by decay; `count`, `age`: stamps so far, and for how
     long there has been observation on the clock; `last`: the item of the last event, as a row of
-    `RenewalProcess.log_share`
+    `RenewalProcess.log_share`; `waits`: sums of logs of past waits by `MEMORIES`; `value`: of the
+    last event, NaN for none
     """
 
     excited: Float[np.ndarray, "n decays"]
     count: Float[np.ndarray, "n"]
     age: Float[np.ndarray, "n"]
     last: Int64[np.ndarray, "n"]
+    waits: Float[np.ndarray, "n memories"]
+    value: Float[np.ndarray, "n"]
 
     def __getitem__(self, chosen: Any) -> "PastState":
         return PastState(*(column[chosen] for column in vars(self).values()))
@@ -114,27 +125,39 @@ class IntensityProcess(WaitProcess):
 class RenewalProcess(WaitProcess):
     """A mixture of log-normals, whose shares go by the last item.
 
-    Rows of `log_share`: items, unknown ones, and the opening of a stream without an event
+    Rows of `log_share`: items, unknown ones, and the opening of a stream without an event; `slope`:
+    what `inputs` add to logs of waits; `scales`: the center of these logs, and the center and the
+    scale of values
     """
 
     mean: Float[np.ndarray, "parts"]
     log_scale: Float[np.ndarray, "parts"]
     log_share: Float[np.ndarray, "last parts"]
+    slope: Float[np.ndarray, "inputs"] = field(default_factory=lambda: np.zeros(N_INPUTS))
+    scales: Float[np.ndarray, "3"] = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
 
-    def _standard(self, wait: Waits) -> Float[np.ndarray, "n parts"]:
+    def inputs(self, state: PastState) -> Float[np.ndarray, "n inputs"]:
+        """How far past waits were from typical ones: the last, recent ones, all; the last value."""
+        number, fades = state.count[:, None], MEMORIES[:-1]
+        size = np.column_stack([(1 - fades**number) / (1 - fades), number])
+        apart = (state.waits - self.scales[0] * size) / np.maximum(size + _FIRMNESS, 1.0)
+        return np.column_stack([apart, standard_marks(state.value, self.scales)])
+
+    def _standard(self, state: PastState, wait: Waits) -> Float[np.ndarray, "n parts"]:
         with np.errstate(divide="ignore"):
             log_wait = np.log(wait)
+        if self.slope.any():
+            log_wait = log_wait - self.inputs(state) @ self.slope
         return (log_wait[:, None] - self.mean) / np.exp(self.log_scale)
 
     def log_survival(self, state: PastState, wait: Waits) -> Waits:
-        survival: Waits = logsumexp(
-            self.log_share[state.last] + log_ndtr(-self._standard(wait)), axis=1
-        )
+        alive = log_ndtr(-self._standard(state, wait))
+        survival: Waits = logsumexp(self.log_share[state.last] + alive, axis=1)
         return survival
 
     def log_density(self, state: PastState, wait: Waits) -> Waits:
         """Log-density of a wait above 0."""
-        z = self._standard(wait)
+        z = self._standard(state, wait)
         normal = -0.5 * z**2 - _HALF_LOG_TWO_PI - self.log_scale
         density: Waits = logsumexp(self.log_share[state.last] + normal, axis=1) - np.log(wait)
         return density
@@ -155,7 +178,7 @@ class ClockedSpells:
     """Spells on a clock: how long they are, to the beginning and to the end of their last cell.
 
     `reading`: of events; `age`: of the stream where a spell begins; `log_speed`: of the clock where
-    it ends
+    it ends; `log_wait`: of the wait that each event ended, 0 for none, and how many those are
     """
 
     streams: EventStreams
@@ -165,22 +188,26 @@ class ClockedSpells:
     high: Float[np.ndarray, "spells"]
     age: Float[np.ndarray, "spells"]
     log_speed: Float[np.ndarray, "spells"]
+    log_wait: tuple[Float[np.ndarray, "events"], Float[np.ndarray, "events"]]
     marks: Float[np.ndarray, "events"] | None = None
 
     def state(self, process: WaitProcess) -> PastState:
         """What a process sees at the beginning of each spell."""
         streams, before = self.streams, self.spells.before
         none = len(streams.time) == 0
-        excited = np.zeros((len(before), 0))
+        excited, bounds = np.zeros((len(before), 0)), (streams.start, streams.stop)
+        log_wait, number = self.log_wait
+        sums = decayed_sums(number, *bounds, log_wait, _FADING)
+        waits = np.vstack([sums, np.zeros((1, len(_FADING)))])[before]
         if isinstance(process, IntensityProcess):
             weight = process.weights(streams.item, self.marks)
-            parts = (self.reading, streams.start, streams.stop, weight, process.rates)
-            sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(process.rates)))])
-            excited = sums[before]
+            sums = decayed_sums(self.reading, *bounds, weight, process.rates)
+            excited = np.vstack([sums, np.zeros((1, len(process.rates)))])[before]
+        marks = np.full(len(streams.time), np.nan) if self.marks is None else self.marks
+        value = np.append(marks, np.nan)[before]
         item = np.full(len(before), -1) if none else streams.item[before.clip(0)]
-        return PastState(
-            excited, self.spells.number.astype(float), self.age, last_row(item, before)
-        )
+        number, last = self.spells.number.astype(float), last_row(item, before)
+        return PastState(excited, number, self.age, last, waits, value)
 
     def log_probs(self, process: WaitProcess) -> Float[np.ndarray, "spells"]:
         """Nats of each spell: of its cell, of its density, or of no event until observation ends.
