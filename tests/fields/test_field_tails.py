@@ -16,14 +16,28 @@ from exfam.fields.base.choose import (
     choose_rest,
     choose_tails,
 )
-from exfam.fields.base.conditionals import given_all, with_tails
+from exfam.fields.base.conditionals import (
+    OfMatrix,
+    given_all,
+    given_near,
+    nearest_columns,
+    with_tails,
+)
 from exfam.fields.base.courses import CHOICES
 from exfam.fields.base.limits import log_mass_below
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.base.trials import FEWEST_DEGREES_OF_CENSORED, Trials, WholeRows, prior_of
+from exfam.fields.base.trials import (
+    FEWEST_DEGREES_OF_CENSORED,
+    Settings,
+    Trials,
+    WholeRows,
+    in_gaps,
+    prior_of,
+)
 from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
+from exfam.simulators import simulate_field
 from fields.test_field_base import field_maps, random_covariance, rows
 from fields.test_field_local import maps_of
 
@@ -133,3 +147,73 @@ def test_bases_stored_without_tails_are_loaded(kind):
     assert part.tails == 8.0 and not part.chosen[-3:].any()
     part.load_state_dict({**state, "chosen": state["chosen"][:-4]})
     assert part.tails is None and part.df == 8.0
+    part.of_forecasts.fill_(0.5)
+    del state["of_forecasts"]
+    part.load_state_dict(state)
+    assert not part.of_forecasts.any()
+
+
+def test_a_lone_site_is_not_predicted_from_itself():
+    covariance = torch.ones(1, 1).double()
+    near = OfMatrix(
+        covariance, torch.arange(1), nearest_columns(covariance, torch.arange(1), most=8)
+    )
+    values = torch.tensor([[-1.0], [2.0]]).double()
+    given = given_near(values, torch.ones_like(values, dtype=torch.bool), near, n_used=8)
+    assert_allclose(given.mean, 0.0)
+    assert_allclose(given.variance, 1.0)
+
+
+LAGGED = field_maps(n_maps=60, n_lags=1)
+
+
+def lagged_rows(maps=LAGGED):
+    prior = prior_of(maps, CHOICES[0])
+    return WholeRows(maps, prior)
+
+
+def test_values_ahead_are_not_predicted_from_their_own_maps():
+    ahead = Trials(lagged_rows(), CHOICES[0]).without_own()
+    n = len(LAGGED.sites.terms)
+    before = [given.mean for _, given in ahead.given(0.5, 8)]
+    for fold in ahead.folds:
+        fold.evidence.values[:, :n] += 1.0
+    for mean, (_, given) in zip(before, ahead.given(0.5, 8), strict=True):
+        assert_allclose(given.mean, mean)
+        assert mean.std() > 0.1
+
+
+def test_gaps_hold_out_values_that_are_not_seen():
+    settings = Settings(CHOICES[0], 0.5, 30.0, 8)
+    gaps = list(in_gaps(lagged_rows(), settings))
+    fold, given = gaps[0]
+    held = fold.evidence.shown
+    assert 0 < held.double().mean() < 0.3
+    other = LAGGED.with_values(torch.where(held, LAGGED.panel.values + 9.0, LAGGED.panel.values))
+    rows_ = WholeRows(other, prior_of(LAGGED, CHOICES[0]))
+    again = next(iter(in_gaps(rows_, settings)))[1]
+    assert_allclose(again.mean[held], given.mean[held])
+    assert given.mean[held].std() > 0.1
+
+
+def test_maps_without_values_and_gaps_are_spread_by_settings_of_their_own():
+    field = simulate_field(4, 40, season=0.0, seed=0)
+    frame = field.frame.to_pandas()
+    columns = {"coordinates": ["latitude", "longitude"], "time": "time", "site": "site"}
+    model = FieldGaussian(value="value", lags=1, **columns).fit(frame)
+    part = model.members_[0].value_part
+    last = frame.time == frame.time.max()
+    is_first = frame.site == frame.site.iloc[0]
+    hidden = frame.assign(value=frame.value.mask(last))
+    gap = frame.assign(value=frame.value.mask(is_first))
+    part.of_forecasts[-2:] = 0.0
+    plain = [model.predict_dist(data).sd for data in (frame, hidden, gap)]
+    part.of_forecasts[-2:] = torch.tensor([0.5, 0.2])
+    wide = [model.predict_dist(data).sd for data in (frame, hidden, gap)]
+    first = frame.time == frame.time.min()
+    log = [np.log(w / p) for w, p in zip(wide, plain, strict=True)]
+    assert_allclose(log[0][~first], 0.0, atol=1e-6)
+    assert_allclose(log[1][last], 0.5, rtol=1e-5)
+    assert_allclose(log[2][is_first], 0.2, rtol=1e-5)
+    assert_allclose(log[2][~is_first & ~first], 0.0, atol=1e-6)
+    model.forecast(frame, steps=1, n=2)

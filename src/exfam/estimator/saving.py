@@ -111,8 +111,10 @@ def _restore(kind_class: type, stored: Stored) -> Any:
     for number in range(_n_members(config, stored.tensors)):
         member = estimator._restored_member(config | {"member": number})
         names = _first_names(member)
+        of_member = {name: f"{number}.{first}" for name, first in names.items()}
+        # What older files lack the module fills in, or says that it is missing.
         member.load_state_dict(
-            {name: stored.tensors[f"{number}.{first}"] for name, first in names.items()}
+            {name: stored.tensors[own] for name, own in of_member.items() if own in stored.tensors}
         )
         member.eval()
         members.append(member)

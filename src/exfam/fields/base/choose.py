@@ -27,6 +27,7 @@ from exfam.fields.base.trials import (
     WholeRows,
     best_settings,
     gain_by_block,
+    in_gaps,
     map_nats,
     nats_alone,
     prior_of,
@@ -42,6 +43,8 @@ FEWEST_CYCLES = 0.5
 TAILS = (80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0)
 # Logarithms of how much wider values after a fit may be spread.
 WIDER = tuple(k / 50 for k in range(-15, 26) if k)
+# Of what might be chance, this share: too narrow a spread does more harm than one too wide.
+UNSURE = 0.5
 # Where zeros are censored, fewer degrees would leave some values without a variance.
 FEWEST_TAILS_OF_CENSORED = 8.0
 # Maps below which held-out blocks say nothing of tails, and values that they are tried on at most.
@@ -176,7 +179,7 @@ def choose_tails(trials: Trials, settings: Settings) -> Settings:
     Degrees of freedom of a multivariate t add up over the values around, so that predictions from
     many are nearly Gaussian: right where a map is wild as a whole, wrong where single values are.
     """
-    values = _held_out(trials.given(settings.shrinkage, settings.n_near))
+    values = _values(trials, settings)
     n_maps = len(values.map.unique())
     if n_maps < FEWEST_MAPS:
         return settings
@@ -198,6 +201,10 @@ def choose_ends(trials: Trials, settings: Settings) -> Settings:
     return choose_ahead(trials, choose_tails(trials, settings))
 
 
+def _values(trials: Trials, settings: Settings) -> HeldOutValues:
+    return _held_out(trials.given(settings.shrinkage, settings.n_near))
+
+
 def choose_ahead(trials: Trials, settings: Settings) -> Settings:
     """The settings, with the spread of values after the fit where it is surely another one.
 
@@ -205,17 +212,23 @@ def choose_ahead(trials: Trials, settings: Settings) -> Settings:
     years differ, which blocks between others show less of.
     """
     *_, last = trials.given(settings.shrinkage, settings.n_near)
-    values = _held_out([last])
+    return settings._replace(ahead=_wider(_held_out([last]), settings))
+
+
+def _wider(values: HeldOutValues, settings: Settings, *, unsure: float = 0.0) -> float:
+    """The logarithm of how much wider values are spread than expected.
+
+    `unsure`: the share of it that counts where it might be chance; narrower ones never do then
+    """
     n_maps = len(values.map.unique())
     if n_maps < FEWEST_MAPS:
-        return settings
+        return 0.0
     df, tails = settings.df, settings.tails
     as_is = values.nats(df, tails)
     found = {wider: values.nats(df, tails, wider=wider) - as_is for wider in WIDER}
-    ahead = max(found, key=lambda wider: float(found[wider].sum()))
-    if not _is_sure(found[ahead], values.map, n_maps):
-        return settings
-    return settings._replace(ahead=ahead)
+    likeliest = max(found, key=lambda wider: float(found[wider].sum()))
+    is_sure = _is_sure(found[likeliest], values.map, n_maps)
+    return likeliest if is_sure else unsure * max(likeliest, 0.0)
 
 
 def _likeliest(values: HeldOutValues, pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -264,9 +277,10 @@ def choose(maps: Maps) -> Chosen:
     kernel = kernel_of(*maps.rows(courses), maps.sites)
     if len(maps.panel.time) < 2:
         return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
-    trials = Trials(WholeRows(maps, kernel.of(maps.sites.columns)), choice)
+    rows = WholeRows(maps, kernel.of(maps.sites.columns), kernel=kernel)
+    trials = Trials(rows, choice)
     settings = choose_ends(trials, choose_rest(trials, (*NEAR, None)))
-    return Chosen(settings, courses, kernel)
+    return Chosen(with_forecasts(settings, trials, rows), courses, kernel)
 
 
 def choose_rest(trials: Trials, near: Sequence[int | None]) -> Settings:
@@ -276,6 +290,19 @@ def choose_rest(trials: Trials, near: Sequence[int | None]) -> Settings:
     between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
     fine = best_settings(trials, shrinkages=between, near=[coarse[1].n_near])
     return max(coarse, fine, key=lambda pair: pair[0])[1]
+
+
+def with_forecasts(settings: Settings, trials: Trials, rows: WholeRows) -> Settings:
+    """The settings, those of values predicted from earlier maps alone, and the spread in gaps."""
+    if not trials.has_lags:
+        return settings
+    ahead = trials.without_own()
+    found = best_settings(ahead, shrinkages=FEW_SHRINKAGES, near=(USUAL_NEAR, None))[1]
+    found = choose_tails(ahead, found)
+    return settings._replace(
+        forecasts=found._replace(gaps=_wider(_values(ahead, found), found, unsure=UNSURE)),
+        gaps=_wider(_held_out(in_gaps(rows, settings)), settings, unsure=UNSURE),
+    )
 
 
 def choose_lags(maps: Maps) -> int:

@@ -63,7 +63,7 @@ def nearest_columns(
     spread = covariance.diagonal().sqrt()
     strength = (covariance[targets] / spread).abs()
     strength[torch.arange(len(targets)), targets] = -1.0
-    return strength.topk(max(1, min(most, strength.shape[1] - 1)), dim=1).indices
+    return strength.topk(min(most, strength.shape[1] - 1), dim=1).indices
 
 
 def given_all(

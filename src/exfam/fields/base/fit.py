@@ -66,7 +66,8 @@ def _doubted(
     own, times = settings.shrinkage, len(prior) // len(doubt)
     share = min(own, MOST_OF_KERNEL)
     total = (own - share) * prior + (1 - own) * products + doubt.repeat(times, times)
-    return settings._replace(shrinkage=share), total / (1 - share)
+    forecasts = settings.forecasts and settings.forecasts._replace(shrinkage=share)
+    return settings._replace(shrinkage=share, forecasts=forecasts), total / (1 - share)
 
 
 def fit_base(maps: Maps) -> FieldBase:

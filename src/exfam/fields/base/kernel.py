@@ -23,7 +23,8 @@ Matrix = Float64[Tensor, "*shape rows columns"]
 
 # How far numbers may go, from where they start, and what that costs.
 FARTHEST, RIDGE = 8.0, 1e-3
-MOST_ROUNDS = 150
+# `FEW_ROUNDS`: from the numbers of more maps.
+MOST_ROUNDS, FEW_ROUNDS = 150, 12
 
 Numbers = Float64[Tensor, "numbers"]
 
@@ -128,18 +129,24 @@ def start_numbers(n_flat: int) -> Float64[Tensor, "numbers"]:
 
 
 def fit_kernel(
-    rows: SeenRows, columns: MapColumns, *, n_flat: int, variance: Float64[Tensor, ""]
+    rows: SeenRows,
+    columns: MapColumns,
+    *,
+    n_flat: int,
+    variance: Float64[Tensor, ""],
+    near: MovingKernel | None = None,
 ) -> MovingKernel:
     """The kernel under which maps are likeliest given those before them.
 
     Minimized, by L-BFGS, are the nats of `rows` and a small ridge. What that leaves of the mean
     variance of a value is common: values given those around them say little of it, and the spread
-    of whole maps lacks it.
+    of whole maps lacks it. `near`: of more maps, from which it takes a few steps
     """
     search = KernelSearch(rows, columns, n_flat=n_flat)
     bounds = [(x - FARTHEST, x + FARTHEST) for x in search.start.tolist()]
+    start, rounds = (search.start, MOST_ROUNDS) if near is None else (near.numbers, FEW_ROUNDS)
     with torch.no_grad():
-        numbers = lowest_by_slope(search.of, search.start.tolist(), bounds, most_rounds=MOST_ROUNDS)
+        numbers = lowest_by_slope(search.of, start.tolist(), bounds, most_rounds=rounds)
         left = variance - MovingKernel(numbers, n_flat).of(columns).diagonal().mean()
     return MovingKernel(numbers, n_flat, max(0.0, float(left)))
 

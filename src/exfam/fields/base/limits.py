@@ -58,6 +58,10 @@ class Evidence(NamedTuple):
         """The first columns."""
         return self._like(lambda part: part[:, :n])
 
+    def without(self, hidden: Bool[Tensor, "columns"]) -> "Evidence":
+        """With nothing shown in some columns."""
+        return self._replace(shown=self.shown & ~hidden)
+
     def given(self, near: NearColumns, n_near: int | None) -> GivenOthers:
         """Each target given the first of its near columns that are shown.
 

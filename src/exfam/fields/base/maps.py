@@ -168,8 +168,12 @@ class Maps(NamedTuple):
 
         `most`: multiplications, where values are missing
         """
+        return mean_products(*self.known_rows(courses, known), prior, most=most)
+
+    def known_rows(self, courses: Courses, known: Bool[Tensor, "times"]) -> tuple[Rows, Shown]:
+        """Rows of some maps, to which no other map is known."""
         rows, shown = self.panel.stacked(self._anomalies(courses), known)
-        return mean_products(rows[known], shown[known], prior, most=most)
+        return rows[known], shown[known]
 
     def _anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
         values = self.without_effects(courses.effects)
@@ -185,15 +189,27 @@ def _centered(time: Float64[Tensor, "times one"]) -> Float64[Tensor, "times one"
     return time - time.mean()
 
 
-def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
-    """The kernel that fits rows of anomalies, of sites evenly taken where there are many."""
+def kernel_of(
+    rows: Rows, shown: Shown, sites: Sites, *, near: MovingKernel | None = None
+) -> MovingKernel:
+    """The kernel that fits rows of anomalies, of sites evenly taken where there are many.
+
+    `near`: of more maps, from which it takes a few steps
+    """
     chosen = most_of(len(sites.terms), int(sites.columns.lag.max()))
     columns = sites.columns.take(chosen)
-    return kernel_of_columns(rows[:, chosen], shown[:, chosen], columns, n_flat=sites.n_flat)
+    return kernel_of_columns(
+        rows[:, chosen], shown[:, chosen], columns, n_flat=sites.n_flat, near=near
+    )
 
 
 def kernel_of_columns(
-    rows: Rows, shown: Shown, columns: MapColumns, *, n_flat: int
+    rows: Rows,
+    shown: Shown,
+    columns: MapColumns,
+    *,
+    n_flat: int,
+    near: MovingKernel | None = None,
 ) -> MovingKernel:
     """The kernel that fits rows of these columns.
 
@@ -206,7 +222,7 @@ def kernel_of_columns(
     else:
         evidence = IncompleteRows(values, shown, columns.lag)
     variance = values.square().sum() / shown.sum().clamp_min(1)
-    return fit_kernel(evidence, columns, n_flat=n_flat, variance=variance)
+    return fit_kernel(evidence, columns, n_flat=n_flat, variance=variance, near=near)
 
 
 def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:

@@ -33,6 +33,10 @@ from exfam.groups import Batch
 START = (MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0, 0.0, 0.0, 0.0)
 # Bases stored before there were times ahead lack so many of these, those before tails one more.
 MISSING = (3, 4)
+# Of values whose map shows nothing: the kernel's weight, degrees of freedom, columns (0 for all),
+# tails (0 for those of the multivariate t), the logarithm of how much wider values are spread. All
+# are 0 where these are as other values are. Last, how much wider values are in gaps.
+N_OF_FORECASTS = 6
 
 # New places without a value that are predicted together.
 PLACES_AT_ONCE = 500
@@ -59,6 +63,7 @@ class BasePart(nn.Module, ABC):
         self.normal = NormalPart(shape, period=period, limit=limit)
         self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
         self.chosen = nn.Buffer(torch.tensor([*more, *START]).double())
+        self.of_forecasts = nn.Buffer(torch.zeros(N_OF_FORECASTS).double())
         self.register_load_state_dict_pre_hook(completed_state)
 
     @abstractmethod
@@ -80,11 +85,28 @@ class BasePart(nn.Module, ABC):
         """Location, log scale and log(df - 2) of every element of the maps themselves."""
         elements = self.normal.elements(batch)
         eta = self.of_elements(elements)
-        end, wider = self.chosen[-3:-1].tolist()
-        if wider:
-            is_late = (elements.site >= 0) & (batch.group_attributes["time"].double() > end)
-            eta[..., 1] += torch.where(is_late, wider, 0.0)
+        end, late = self.chosen[-3:-1].tolist()
+        ahead, gaps = self.of_forecasts[-2:].tolist()
+        if late or ahead or gaps:
+            is_late = batch.group_attributes["time"].double() > end
+            wider = torch.where(is_late, late, 0.0).expand_as(elements.site)
+            wider = torch.where(self.in_gap(elements), wider.clamp_min(gaps), wider)
+            wider = torch.where(self.is_forecast(elements), ahead, wider)
+            eta[..., 1] += torch.where(elements.site >= 0, wider, 0.0)
         return eta
+
+    def in_gap(self, elements: FieldElements) -> Bool[Tensor, "batch length"]:
+        """Which elements of maps that show something have no earlier value of their site."""
+        site = torch.where(elements.shown & (elements.lag > 0), elements.site, -1)
+        seen = torch.zeros(len(site), self.n_sites + 1, dtype=torch.bool)
+        seen = seen.scatter(1, torch.where(site >= 0, site, self.n_sites), value=True)[:, :-1]
+        own = (elements.lag == 0) & (elements.site >= 0) & ~self.is_forecast(elements)
+        return own & ~seen.gather(1, elements.site.clamp_min(0))
+
+    def is_forecast(self, elements: FieldElements) -> Bool[Tensor, "batch one"]:
+        """Whether maps are predicted from earlier ones alone, by settings of their own."""
+        shows_own = (elements.shown & (elements.lag == 0)).any(1, keepdim=True)
+        return ~shows_own & (self.of_forecasts[0] > 0)
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""
@@ -129,6 +151,11 @@ class BasePart(nn.Module, ABC):
         numbers.append(base.kernel.common)
         self.chosen[: -len(START)] = settings.shrinkage
         self.chosen[-len(START) :] = torch.tensor(numbers, dtype=torch.float64)
+        if settings.forecasts is not None:
+            ahead = settings.forecasts
+            numbers = [ahead.shrinkage, ahead.df, float(ahead.n_near or 0), ahead.tails or 0.0]
+            numbers += [ahead.gaps, settings.gaps]
+            self.of_forecasts.copy_(torch.tensor(numbers, dtype=torch.float64))
         for name, learned in base.numbers.items():
             self.get_buffer(name).copy_(learned)
 
@@ -137,6 +164,7 @@ def completed_state(
     module: nn.Module, state: dict[str, Tensor], prefix: str, *rest: object
 ) -> None:
     """Of bases stored before some of what is chosen was, these numbers are 0."""
+    state.setdefault(f"{prefix}of_forecasts", torch.zeros(N_OF_FORECASTS).double())
     name = f"{prefix}chosen"
     stored = state.get(name)
     if stored is not None and len(module.get_buffer("chosen")) - len(stored) in MISSING:
@@ -151,6 +179,15 @@ class Known(NamedTuple):
     both: Extended
 
 
+class Given(NamedTuple):
+    """How values are predicted from others: of `Settings`."""
+
+    known: Known
+    df: float
+    n_near: int | None
+    tails: float | None = None
+
+
 class FieldBasePart(BasePart):
     """p(value | the others shown of its map and of those before it); buffers alone.
 
@@ -163,9 +200,9 @@ class FieldBasePart(BasePart):
         super().__init__(shape, period=period, limit=limit, more=(1.0,))
         n_columns = shape.n_sites * (shape.lags + 1)
         self.products = nn.Buffer(torch.eye(n_columns).double())
-        self._known: Known | None = None
+        self._known = dict[bool, Known]()
         # Columns of new places that were looked at last, such as a grid's, and their covariances.
-        self._placed: tuple[Tensor, Extended] | None = None
+        self._placed: tuple[Known, Tensor, Extended] | None = None
         self._near_sites: Tensor | None = None
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
@@ -176,12 +213,16 @@ class FieldBasePart(BasePart):
         eta = torch.zeros(*elements.shown.shape, 3).double()
         observed = used.nonzero()[:, 0]
         own = (elements.lag == 0) & (elements.site >= 0)
-        eta = self._of_targets(eta, elements, known, observed, own, df=self.df, tails=self.tails)
+        is_forecast = self.is_forecast(elements)
+        of_others = Given(known, self.df, self.n_near, self.tails)
+        eta = self._of_targets(eta, elements, of_others, observed, own & ~is_forecast)
+        eta = self._of_targets(eta, elements, self._ahead(), observed, own & is_forecast)
         for some in [observed, *(~used).nonzero()[:, 0].split(PLACES_AT_ONCE)]:
             new = (elements.lag == 0) & torch.isin(elements.place, some) & (elements.place >= 0)
             if new.any():
                 places = torch.cat([observed, some[~used[some]]])
-                eta = self._of_targets(eta, elements, known, places, new, df=calibration.df)
+                of_places = Given(known, calibration.df, self.n_near)
+                eta = self._of_targets(eta, elements, of_places, places, new)
                 eta = torch.where(new[..., None], calibration.of(eta), eta)
         return elements.placed(eta)
 
@@ -192,13 +233,17 @@ class FieldBasePart(BasePart):
         elements = self.normal.elements(batch)
         missing = elements.missing
         of_use = elements.place[(elements.shown | missing) & (elements.place >= 0)].unique()
-        both = self._extended(self.known(), elements, of_use)
-        column, n = self._columns(elements, of_use), len(both.covariance)
-        seen = anomaly_rows(elements, column, n)
-        drawn = in_columns(missing, torch.where(missing, column, n), n)
-        wanted = Wanted(seen.shown, drawn, seen.noise)
-        levels = joint_levels(wanted, both.covariance, self.df, generator=generator)
-        return at_columns(levels, column, missing=0.5)
+        levels, is_forecast = torch.full(missing.shape, 0.5).double(), self.is_forecast(elements)
+        for ahead in is_forecast.unique().tolist():
+            both = self._extended(self.known(ahead=ahead), elements, of_use)
+            column, n = self._columns(elements, of_use), len(both.covariance)
+            seen, some = anomaly_rows(elements, column, n), missing & (is_forecast == ahead)
+            drawn = in_columns(some, torch.where(some, column, n), n)
+            wanted = Wanted(seen.shown, drawn, seen.noise)
+            df = float(self.of_forecasts[1]) if ahead else self.df
+            found = joint_levels(wanted, both.covariance, df, generator=generator)
+            levels = torch.where(some, at_columns(found, column, missing=0.5), levels)
+        return levels
 
     def near_sites(self) -> Iterator[NearSites]:
         known = self.known()
@@ -212,17 +257,14 @@ class FieldBasePart(BasePart):
         self,
         eta: Float64[Tensor, "batch length 3"],
         elements: FieldElements,
-        known: Known,
+        settings: "Given",
         places: Int64[Tensor, "some"],
         wanted: Bool[Tensor, "batch length"],
-        *,
-        df: float,
-        tails: float | None = None,
     ) -> Float64[Tensor, "batch length 3"]:
         """Parameters of anomalies where wanted, given all columns of known sites and places."""
         if not wanted.any():
             return eta
-        both = self._extended(known, elements, places)
+        both = self._extended(settings.known, elements, places)
         column, n = self._columns(elements, places), len(both.covariance)
         seen = anomaly_rows(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
@@ -231,10 +273,10 @@ class FieldBasePart(BasePart):
         else:
             # Without places targets are known sites, whose candidates are always the same.
             columns = candidates(both.prior, targets) if len(places) else self._near()[targets]
-            given = seen.given(OfMatrix(both.covariance, targets, columns), self.n_near)
+            given = seen.given(OfMatrix(both.covariance, targets, columns), settings.n_near)
         row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
-        out[wanted] = given.student_t(df, tails)[row, back]
+        out[wanted] = given.student_t(settings.df, settings.tails)[row, back]
         return out
 
     def _columns(
@@ -261,12 +303,12 @@ class FieldBasePart(BasePart):
         new = MapColumns(elements.points[index], lag.double(), self.n_sites + index)
         doubt, kept = elements.doubt[index], self._placed
         where = torch.cat([new.points, new.lag[:, None], new.site[:, None], doubt[:, None]], 1)
-        if kept is not None and torch.equal(kept[0], where):
-            return kept[1]
+        if kept is not None and kept[0] is known and torch.equal(kept[1], where):
+            return kept[2]
         both, columns = known.both, known.sites.columns
         extended = extend(both.covariance, both.prior, known.kernel, columns, new, doubt)
         if extended.prior.numel() <= MOST_ENTRIES:
-            self._placed = (where, extended)
+            self._placed = (known, where, extended)
         return extended
 
     def _near(self) -> Int64[Tensor, "sites near"]:
@@ -276,12 +318,18 @@ class FieldBasePart(BasePart):
             self._near_sites = candidates(known.both.prior, known.sites.own)
         return self._near_sites
 
-    def known(self) -> Known:
-        """Covariances of known columns, computed once."""
-        if self._known is None:
+    def known(self, *, ahead: bool = False) -> Known:
+        """Covariances of known columns, computed once; `ahead`: of maps that show nothing."""
+        if ahead not in self._known:
             sites = sites_of(self.normal.points, self.normal.frame, n_lags=self.n_lags)
             kernel, share = self.moving_kernel, float(self.chosen[0])
+            share = float(self.of_forecasts[0]) if ahead else share
             prior = kernel.of(sites.columns)
             covariance: Covariance = (1 - share) * self.products + share * prior
-            self._known = Known(sites, kernel, Extended(covariance, prior))
-        return self._known
+            self._known[ahead] = Known(sites, kernel, Extended(covariance, prior))
+        return self._known[ahead]
+
+    def _ahead(self) -> "Given":
+        """How values of maps that show nothing are predicted."""
+        df, n_near, tails = self.of_forecasts[1:4].tolist()
+        return Given(self.known(ahead=True), df, int(n_near) or None, tails or None)

@@ -1,6 +1,7 @@
 """What settings of a base are tried on, blocks of time held out, and which are clearly better."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -21,6 +22,7 @@ from exfam.fields.base.conditionals import (
     patterns,
 )
 from exfam.fields.base.courses import CourseChoice, Courses
+from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence, log_mass_below, nats_of
 from exfam.fields.base.maps import N_FOLDS, Covariance, Maps, blocks, kernel_of
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS
@@ -40,6 +42,9 @@ FEWEST_SEEN = 5
 
 Numbers = Float64[Tensor, "values"]
 
+# One of so many stretches of time that sites' gaps may be in is tried.
+GAPS_EVERY = 3
+
 # Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
 MAPS_OF_A_BLOCK, FEWEST_BLOCKS = 10, 8
 
@@ -48,7 +53,9 @@ class Settings(NamedTuple):
     """What was chosen. `shrinkage`: weight of the kernel; `n_near`: None for all columns.
 
     `tails`: degrees of freedom of predicted values; None for those of the multivariate t; `ahead`:
-    the logarithm of how much wider values are spread after the fit
+    the logarithm of how much wider values are spread after the fit, `gaps`: where no earlier value
+    of their sites is shown; `forecasts`: what was chosen for values whose map shows nothing, whose
+    `gaps` are these; None if that is the same
     """
 
     courses: CourseChoice
@@ -57,6 +64,8 @@ class Settings(NamedTuple):
     n_near: int | None
     tails: float | None = None
     ahead: float = 0.0
+    gaps: float = 0.0
+    forecasts: "Settings | None" = None
 
 
 @runtime_checkable
@@ -77,25 +86,45 @@ class BaseRows(Protocol):
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Tensor:
         """Mean products of the columns that `prior` has covariances of, over the maps left."""
 
+    def prior_of(self, courses: Courses, left: Bool[Tensor, "times"]) -> NearColumns:
+        """`prior`, or that of a kernel that fits the maps left."""
+
 
 class WholeRows:
     """Rows of all columns, whose covariances one matrix holds; all sites are targets.
 
-    `most`: multiplications, as in `Maps.products`
+    `most`: multiplications, as in `Maps.products`; `kernel`: that of the prior, if those that leave
+    maps out are to be fitted
     """
 
     def __init__(
-        self, maps: Maps, prior: Covariance, *, most: float = MOST_MULTIPLICATIONS
+        self,
+        maps: Maps,
+        prior: Covariance,
+        *,
+        most: float = MOST_MULTIPLICATIONS,
+        kernel: MovingKernel | None = None,
     ) -> None:
         self.maps, self.targets, self.columns = maps, maps.sites.own, maps.sites.columns
-        self._prior, self._most = prior, most
+        self._prior, self._most, self._kernel = prior, most, kernel
         self.prior: NearColumns = OfMatrix(prior, self.targets, candidates(prior, self.targets))
+
+    def of(self, maps: Maps) -> "WholeRows":
+        """The same of other maps."""
+        return WholeRows(maps, self._prior, most=self._most, kernel=self._kernel)
 
     def evidence(self, courses: Courses) -> Evidence:
         return self.maps.evidence(courses)
 
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Covariance:
         return self.maps.products(courses, self._prior, left, most=self._most)
+
+    def prior_of(self, courses: Courses, left: Bool[Tensor, "times"]) -> NearColumns:
+        if self._kernel is None:
+            return self.prior
+        rows = self.maps.known_rows(courses, left)
+        prior = kernel_of(*rows, self.maps.sites, near=self._kernel).of(self.columns)
+        return OfMatrix(prior, self.targets, candidates(prior, self.targets))
 
 
 def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
@@ -109,7 +138,7 @@ def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
 
 
 class HeldOutMaps(NamedTuple):
-    """A block of time held out: anomalies of its rows, and moments of the others.
+    """A block of time held out: anomalies of its rows, and moments and prior of the others.
 
     `log_scale`: of the first columns, which are targets; `row`: which row of all maps each is
     """
@@ -118,13 +147,19 @@ class HeldOutMaps(NamedTuple):
     products: Float64[Tensor, "*blocks columns columns"]
     log_scale: Float64[Tensor, "sites"]
     row: Int64[Tensor, "rows"]
+    prior: NearColumns
 
 
 class Trials:
-    """What settings of one choice of courses are tried on: each block, from bases without it."""
+    """What settings of one choice of courses are tried on: each block, from bases without it.
+
+    `without_own` predicts values from earlier maps alone.
+    """
 
     def __init__(self, rows: BaseRows, courses: CourseChoice) -> None:
-        self.courses, self.folds, self._prior = courses, list[HeldOutMaps](), rows.prior
+        self.courses, self.folds = courses, list[HeldOutMaps]()
+        self._is_earlier = rows.columns.lag > 0
+        self._hidden = torch.zeros_like(self._is_earlier)
         for held in blocks(len(rows.maps.panel.time)):
             of_others = rows.maps.take(~held).courses(courses)
             evidence = rows.evidence(of_others).take(held)
@@ -133,16 +168,53 @@ class Trials:
             evidence = evidence._replace(shown=evidence.shown & seen[rows.columns.site])
             products, log_scale = rows.products(of_others, ~held), of_others.scale.log()
             row = held.nonzero()[:, 0]
-            fold = HeldOutMaps(evidence, products, log_scale[rows.targets], row)
+            prior = rows.prior_of(of_others, ~held)
+            fold = HeldOutMaps(evidence, products, log_scale[rows.targets], row, prior)
             self.folds.append(with_fewer_rows(fold))
+
+    @property
+    def has_lags(self) -> bool:
+        """Whether earlier maps are seen."""
+        return bool(self._is_earlier.any())
+
+    def without_own(self) -> "Trials":
+        """The same blocks, without what each map itself shows."""
+        trials = copy(self)
+        trials._hidden = ~self._is_earlier
+        return trials
 
     def given(
         self, shrinkage: float, n_near: int | None
     ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
         """The blocks held out, and their values given others."""
         for fold in self.folds:
-            near = self._prior.drawn(fold.products, shrinkage)
-            yield fold, fold.evidence.given(near, n_near)
+            near = fold.prior.drawn(fold.products, shrinkage)
+            yield fold, fold.evidence.without(self._hidden).given(near, n_near)
+
+
+def in_gaps(rows: WholeRows, settings: Settings) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
+    """Values held out in runs: of each site a block of time, another one of the next site.
+
+    Bases without these values predict them from what other sites show on the same maps.
+    """
+    maps, choice = rows.maps, settings.courses
+    in_block = torch.stack(blocks(len(maps.panel.time)), 1).long().argmax(1)
+    stretch = in_block[:, None] + maps.sites.own
+    for k in range(0, N_FOLDS, GAPS_EVERY):
+        held = maps.panel.shown & (stretch % N_FOLDS == k)
+        left = maps._replace(panel=maps.panel._replace(shown=maps.panel.shown & ~held))
+        if not held.any() or not left.panel.shown.any(0).all():
+            continue
+        courses, everywhen = left.courses(choice), torch.ones(len(held), dtype=torch.bool)
+        of_left = rows.of(left)
+        near = of_left.prior_of(courses, everywhen)
+        near = near.drawn(of_left.products(courses, everywhen), settings.shrinkage)
+        evidence, n = rows.evidence(courses), held.shape[1]
+        shown = of_left.evidence(courses).shown
+        given = evidence._replace(shown=shown).given(near, settings.n_near)
+        evidence = evidence.first(n)._replace(shown=held)
+        row = torch.arange(len(held))
+        yield HeldOutMaps(evidence, near.variance, courses.scale.log(), row, near), given
 
 
 def with_fewer_rows(fold: HeldOutMaps) -> HeldOutMaps:

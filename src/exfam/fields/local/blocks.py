@@ -169,6 +169,9 @@ class LocalRows:
     def evidence(self, courses: Courses) -> Evidence:
         return Evidence(*self.maps.columns(courses, self._used))
 
+    def prior_of(self, courses: Courses, left: Bool[Tensor, "times"]) -> NearColumns:
+        return self.prior
+
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Blocks:
         known = left.nonzero()[:, 0]
         return product_blocks(self._filled.known(left), courses, self._chosen, known)
