@@ -346,7 +346,7 @@ def test_joint_draws_from_all_columns_reproduce_the_conditionals():
     model = make("field-gaussian").fit(field_frame(n_days=60, missing=0.0))
     part = model.members_[0].value_part
     part.chosen[2] = 0  # each value is predicted from all others, not from the nearest
-    part._known = None
+    part._known = {}
     first, second = 1, 3
     hidden = a_day(missing=(first, second))
     draws = model.sample(hidden, n=6000, seed=1)[:, [first, second]]
