@@ -43,7 +43,7 @@ FEWEST_SEEN = 5
 Numbers = Float64[Tensor, "values"]
 
 # One of so many stretches of time that sites' gaps may be in is tried.
-GAPS_EVERY = 3
+GAPS_EVERY = 2
 
 # Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
 MAPS_OF_A_BLOCK, FEWEST_BLOCKS = 10, 8
