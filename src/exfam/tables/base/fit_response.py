@@ -19,6 +19,7 @@ from exfam.tables.base.fit_forest import (
     forest_settings,
 )
 from exfam.tables.base.forest import Forest
+from exfam.tables.base.gaps import fit_gap_effects
 from exfam.tables.base.linear_heads import (
     Head,
     HeadRows,
@@ -281,7 +282,11 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     if task.later is not None:
         judged = judged[-1:]
     pool, gain = _pooled(task, unit, judged, rows)
-    return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit, gain)
+    model = ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit, gain)
+    if task.n_labels is not None:
+        return model
+    by_gap = _gap_effects(model, task.weight, y, judged, rows)
+    return replace(model, pool=replace(pool, by_gap=by_gap))
 
 
 def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
@@ -363,3 +368,25 @@ def _pooled(
     alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
     outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
     return pool, added_to_numbers(pool, outputs, y, weight, members=members)
+
+
+def _gap_effects(
+    model: ResponseModel,
+    weight: Float64[np.ndarray, "rows"],
+    y: Float64[np.ndarray, "rows"],
+    judged: Sequence[tuple[FoldMembers, Bool[np.ndarray, "rows"]]],
+    rows: _Rows,
+) -> Float64[np.ndarray, "shares_between columns"]:
+    """How much less sure the pool is where each column is missing, by rows that are held out.
+
+    `y`: numbers in their unit
+    """
+    held = [(replace(model, folds=(fold,)), np.flatnonzero(is_held)) for fold, is_held in judged]
+    index, effects = np.concatenate([own for _, own in held]), []
+    # Of rows with all cells or none it does not matter which are missing.
+    for part in rows.held[1:-1]:
+        location, log_scale = np.hstack([one.numbers_of(part[own]) for one, own in held])
+        error = (y[index] - location) * np.exp(-log_scale)
+        missing = np.concatenate([part[own].missing for _, own in held])
+        effects.append(fit_gap_effects(error, missing, weight[index], df=model.pool.df))
+    return np.stack(effects)

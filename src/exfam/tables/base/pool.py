@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln, log_softmax, softmax
+
+from exfam.tables.base.gaps import unevenness
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
@@ -37,11 +39,14 @@ class Pool:
 
     `scale`: of numbers, an added log scale, the factor of the network's own, and how much members'
         disagreement widens it; `df`: of theirs
+    `by_gap`: of numbers, what a missing cell of each column adds to the log scale, compared with
+        others', at each of SHARES but the first and last; None of labels and of older pools
     """
 
     weights: Float64[np.ndarray, "shares members"]
     scale: Float64[np.ndarray, "shares 3"]
     df: float = 4.0
+    by_gap: Float64[np.ndarray, "shares_between columns"] | None = None
 
     def at(
         self, share: Float64[np.ndarray, "rows"]
@@ -50,6 +55,14 @@ class Pool:
         both = np.hstack([self.weights, self.scale])
         at = np.stack([np.interp(share, SHARES, column) for column in both.T], axis=1)
         return at[:, : self.weights.shape[1]], at[:, self.weights.shape[1] :]
+
+    def by_gaps(self, missing: Bool[np.ndarray, "rows columns"]) -> Float64[np.ndarray, "rows"]:
+        """What is added to the log scale by which cells are missing."""
+        if self.by_gap is None:
+            return np.zeros(len(missing))
+        uneven, share = unevenness(missing), missing.mean(1)
+        effects = [np.interp(share, SHARES[1:-1], column) for column in self.by_gap.T]
+        return np.einsum("rc,cr->r", uneven, np.reshape(effects, uneven.T.shape))
 
 
 def widened(

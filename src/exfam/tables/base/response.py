@@ -155,21 +155,28 @@ class ResponseModel:
 
     def eta_of(self, view: View) -> Float64[np.ndarray, "rows params"]:
         """The same, of rows as members see them."""
-        weights, scales = self.pool.at(view.share_missing)
         if self.n_labels is not None:
+            weights, _ = self.pool.at(view.share_missing)
             pooled = sum(
                 np.einsum("rm,mrk->rk", weights, label_log_probs(fold, view, self.n_labels))
                 for fold in self.folds
             )
             return log_softmax(pooled / len(self.folds), axis=1)
+        return self.unit.eta(*self.numbers_of(view), tails(self.pool.df, view.outside))
+
+    def numbers_of(
+        self, view: View
+    ) -> tuple[Float64[np.ndarray, "rows"], Float64[np.ndarray, "rows"]]:
+        """Of a column of numbers the location and log scale, in the unit."""
+        weights, scales = self.pool.at(view.share_missing)
         pairs = [number_outputs(fold, view) for fold in self.folds]
         locations, log_scale = [own for own, _ in pairs], np.mean([own for _, own in pairs], axis=0)
         location = np.mean([np.einsum("rm,mr->r", weights, own) for own in locations], axis=0)
         apart = n_apart(self.members)
         inner = disagreement(locations, n_apart=apart)
         outer = doubt_outside(locations, weights, view.outside, n_apart=apart)
-        log_scale = widened(scales, log_scale, inner, outer)
-        return self.unit.eta(location, log_scale, tails(self.pool.df, view.outside))
+        log_scale = widened(scales, log_scale, inner, outer) + self.pool.by_gaps(view.missing)
+        return location, log_scale
 
 
 def n_apart(members: Sequence[str]) -> int:

@@ -95,6 +95,8 @@ def without_own(code: TableCode, fill: GaussianFill, column: int) -> tuple[Table
 def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """All of one column's model but its code and its Gaussian, which columns share."""
     folds, arrays = [], {"pool.weights": model.pool.weights, "pool.scale": model.pool.scale}
+    if model.pool.by_gap is not None:
+        arrays["pool.by_gap"] = model.pool.by_gap
     for k, fold in enumerate(model.folds):
         own: dict[str, Any] = {}
         for name, member in vars(fold).items():
@@ -126,7 +128,8 @@ def response_from_state(
         folds.append(FoldMembers(**{"ridge": None, **members}))
     scale = arrays["pool.scale"]  # older folders have no third number, and no gain
     scale = np.pad(scale, ((0, 0), (0, 3 - scale.shape[1])))
-    pool = Pool(arrays["pool.weights"], scale, float(config["df"]))
+    by_gap = arrays.get("pool.by_gap")  # older folders have none
+    pool = Pool(arrays["pool.weights"], scale, float(config["df"]), by_gap)
     unit, gain = Unit(**config["unit"]), config.get("gain")
     gain = None if gain is None else Gain(**gain)
     return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain)

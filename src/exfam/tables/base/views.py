@@ -129,14 +129,20 @@ class View:
     """Rows as members see them: features of linear predictors, and numbers for trees.
 
     `plain`: numbers in units of their spread, and what is missing, without steps
+    `missing`: the columns without a cell
     `outside`: how far numbers lie beyond those of training, in their units
     """
 
     features: Float64[np.ndarray, "rows features"]
     for_trees: Float64[np.ndarray, "rows columns_and_count"]
     plain: Float64[np.ndarray, "rows numbers_and_columns"]
-    share_missing: Float64[np.ndarray, "rows"]
+    missing: Bool[np.ndarray, "rows columns"]
     outside: Float64[np.ndarray, "rows"]
+
+    @property
+    def share_missing(self) -> Float64[np.ndarray, "rows"]:
+        """The share of each row's cells that are missing; 0 where there are no columns."""
+        return self.missing.sum(1) / max(self.missing.shape[1], 1)
 
     def __getitem__(self, rows: np.ndarray) -> "View":
         return View(*(part[rows] for part in vars(self).values()))
@@ -162,13 +168,12 @@ def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
     """The rows as they are, missing cells filled in."""
     missing = code.missing(cells)
     filled = fill(code.numbers(cells))
-    share = missing.mean(1) if missing.shape[1] else np.zeros(len(cells))
     parts = (
         code.features(filled, missing),
         code.for_trees(filled, cells),
         code.plain(filled, missing),
     )
-    return View(*parts, share, code.outside(filled, missing))
+    return View(*parts, missing, code.outside(filled, missing))
 
 
 def training_views(
