@@ -62,7 +62,8 @@ def open_delimited(
     check_named(parts, header.names, where=f" in {files[0][0]}")
     search = partial(bad_cells, delimiter=header.delimiter)
     with explained(lambda error: refused(error, files, search, kind="CSV")):
-        looking = replace(database, notes=[], dialect=replace(database.dialect, found={}))
+        found: dict[str, str] = {}
+        looking = replace(database, notes=[], dialect=replace(database.dialect, found=found))
         first = read_cells(looking, files, header, parts, most=FIRST_ROWS)
         table = _staged_in_one_pass(first, vocabulary)
         if table is None:
@@ -70,7 +71,7 @@ def open_delimited(
             columns = _column_types(cells, vocabulary)
             table = staged(database, cells.scan, columns, cells.raw.origin)
         else:
-            database.dialect.remember(**looking.dialect.found)
+            database.dialect.remember(**found)
         return replace(table, typed=False)
 
 

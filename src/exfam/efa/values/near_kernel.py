@@ -10,6 +10,7 @@ items have a share of each part. A value is predicted from some others near it a
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -50,7 +51,7 @@ class NearKernel:
         return {f"near_{name}": array for name, array in found.items()}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "NearKernel | None":
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "NearKernel | None":
         """The one that has these; None where there are none."""
         if "near_numbers" not in arrays:
             return None

@@ -4,8 +4,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from scipy.optimize import minimize
 
-# The standard deviation that effects of columns are expected to have: of log scales.
-_USUAL = 0.5
+# Effects of columns are shrunk as by a Cauchy distribution of this scale: small ones to almost 0,
+# large ones hardly.
+_USUAL = 0.1
 _STEPS = 100
 
 
@@ -28,16 +29,16 @@ def fit_gap_effects(
 
     `error`: in units of the scale
     """
-    uneven, share = unevenness(missing), weight / weight.sum()
-    penalty = 0.5 / (_USUAL**2 * len(error))
+    uneven, share, n_rows = unevenness(missing), weight / weight.sum(), len(error)
 
     def nats(effects: np.ndarray) -> tuple[float, np.ndarray]:
         added = uneven @ effects
         square = (error * np.exp(-added)) ** 2
         own = (df + 1) / 2 * np.log1p(square / df) + added
         slope = 1 - (df + 1) * square / (df + square)
-        value = share @ own + penalty * (effects @ effects)
-        return float(value), (share * slope) @ uneven + 2 * penalty * effects
+        value = share @ own + np.log1p((effects / _USUAL) ** 2).sum() / n_rows
+        shrunk = 2 * effects / (_USUAL**2 + effects**2) / n_rows
+        return float(value), (share * slope) @ uneven + shrunk
 
     start, options = np.zeros(missing.shape[1]), {"maxiter": _STEPS}
     effects: np.ndarray = minimize(nats, start, jac=True, method="L-BFGS-B", options=options).x
