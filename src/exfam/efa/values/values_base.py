@@ -254,11 +254,25 @@ class _Given:
             return None, kept
         back = np.full(cells.n_cells, 0)
         back[kept.cells] = np.arange(len(kept.cells))
-        # Cells that no fold has are no context of others.
-        every = replace(kept.features.take(back), level=level)
-        features = add_near(every, kernel, model, cells, causal=causal).take(kept.cells)
-        gains = near_is_ahead(cells.value[kept.cells], kept.features, features)
-        return (kernel, replace(kept, features=features)) if gains else (None, kept)
+
+        def with_kernel(groups: Int64[np.ndarray, "groups"]) -> tuple[np.ndarray, ValueFeatures]:
+            """Cells that folds have, and their features; others are no context of them."""
+            rows = cells.rows_of(groups)
+            every, own = (
+                replace(kept.features.take(back[rows]), level=level[rows]),
+                cells.take(groups),
+            )
+            held = np.flatnonzero(np.isfinite(level[rows]))
+            found = add_near(every, kernel, model, own, causal=causal).take(held)
+            return rows[held], found
+
+        order = np.random.default_rng(options.seed).permutation(cells.n_groups)
+        some = order[: max(1, int((np.cumsum(cells.length[order]) <= MOST_FOR_HEAD).sum()))]
+        rows, found = with_kernel(some)
+        if not near_is_ahead(cells.value[rows], kept.features.take(back[rows]), found):
+            return None, kept
+        rows, found = with_kernel(np.arange(cells.n_groups))
+        return kernel, replace(kept, features=found.take(np.searchsorted(rows, kept.cells)))
 
 
 def _with_amounts(model: FactorModel, cells: ValueCells, head: Head) -> FactorModel:
