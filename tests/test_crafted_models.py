@@ -43,7 +43,7 @@ CRAFTED = [
     ("config parameters n_experts", 8, "n_experts"),
     ("config parameters seed", -1, "seed"),
     ("config parameters", None, "AttributeError"),
-    ("config n_members", 10**12, "size|n_members|KeyError"),
+    ("config n_members", 10**12, "size|n_members|KeyError|Missing key"),
     ("config n_members", 0, "n_members is 0"),
     ("config n_members", REMOVED, "KeyError: 'n_members'"),
     ("config schema values 0 family name", "zipf", "'zipf'"),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.testing import assert_equal
 
+from exfam.columns.dialect import Dialect
 from exfam.fields.data import read_field, read_field_with_facts
 
 COLUMNS = {
@@ -40,8 +41,8 @@ def read(frame, **changes):
     return read_field(frame, **COLUMNS | changes)
 
 
-def read_facts(frame, **changes):
-    return read_field_with_facts(frame, **COLUMNS | changes)
+def read_facts(frame, *, missing=None, **changes):
+    return read_field_with_facts(frame, **COLUMNS | changes, dialect=Dialect(missing=missing))
 
 
 def cells(groups):
