@@ -116,8 +116,10 @@ def test_student_t_is_the_conditional_of_a_joint_student_t():
 def test_nats_of_many_degrees_are_those_of_the_family():
     covariance, (values, shown) = random_covariance(5), rows(30, 5, missing=0.3)
     log_scale = torch.linspace(-1, 1, 4).double()
-    fold = HeldOutMaps(Evidence(values, shown), covariance, log_scale, torch.arange(len(values)))
-    given = given_all(values, shown, covariance, torch.arange(4))
+    targets, row = torch.arange(4), torch.arange(30)
+    prior = OfMatrix(covariance, targets, nearest_columns(covariance, targets, most=4))
+    fold = HeldOutMaps(Evidence(values, shown), covariance, log_scale, row, prior)
+    given = given_all(values, shown, covariance, targets)
     for df, nats in zip(DEGREES, nats_by_df(fold, given), strict=True):
         wanted = StudentT().log_prob(values[:, :4], given.student_t(df)) - log_scale
         assert_allclose(nats, wanted[shown[:, :4]].sum(), rtol=1e-6)
