@@ -114,7 +114,7 @@ def test_blocks_say_nothing_of_sites_that_others_hardly_show():
     assert not last.evidence.shown[:, 0].any() and last.evidence.shown[:, 1:].all()
 
 
-def test_only_later_values_of_known_sites_are_wider():
+def test_only_later_values_of_known_sites_are_spread_otherwise():
     frame = {
         "day": np.arange(60).repeat(4),
         "site": np.tile(list("abcd"), 60),
@@ -126,10 +126,13 @@ def test_only_later_values_of_known_sites_are_wider():
     model = FieldGaussian(**columns, metric="euclidean").fit(early)
     chosen = model.members_[0].value_part.chosen
     plain = [model.predict_dist(frame).sd, model.predict_dist(frame, at=[[3.0]]).sd]
-    chosen[-2] += 0.5
-    wider, elsewhere = model.predict_dist(frame).sd, model.predict_dist(frame, at=[[3.0]]).sd
-    assert_allclose(wider / plain[0], np.where(frame["day"] >= 50, np.exp(0.5), 1.0), rtol=1e-5)
-    assert_allclose(elsewhere, plain[1])
+    before = float(chosen[-2])
+    for change in (0.5, -0.3):
+        chosen[-2] = before + change
+        spread, elsewhere = model.predict_dist(frame).sd, model.predict_dist(frame, at=[[3.0]]).sd
+        late = np.where(frame["day"] >= 50, np.exp(change), 1.0)
+        assert_allclose(spread / plain[0], late, rtol=1e-5)
+        assert_allclose(elsewhere, plain[1])
 
 
 @pytest.mark.parametrize("kind", [FieldBasePart, LocalBasePart])

@@ -21,7 +21,6 @@ from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells
 
-N_PARTS = 5
 # Logs of s, l_1 to l_3 and p, and noise; logits of shares; then logs of lengths by coordinate.
 SIZES, LENGTHS, SWING, NOISE = slice(0, 5), slice(5, 8), 8, 9
 SHARES, RATIOS = slice(10, 15), slice(15, None)

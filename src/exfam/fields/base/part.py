@@ -90,7 +90,8 @@ class BasePart(nn.Module, ABC):
         if late or ahead or gaps:
             is_late = batch.group_attributes["time"].double() > end
             wider = torch.where(is_late, late, 0.0).expand_as(elements.site)
-            wider = torch.where(self.in_gap(elements), wider.clamp_min(gaps), wider)
+            if gaps > 0:
+                wider = torch.where(self.in_gap(elements), wider.clamp_min(gaps), wider)
             wider = torch.where(self.is_forecast(elements), ahead, wider)
             eta[..., 1] += torch.where(elements.site >= 0, wider, 0.0)
         return eta
@@ -221,8 +222,8 @@ class FieldBasePart(BasePart):
             new = (elements.lag == 0) & torch.isin(elements.place, some) & (elements.place >= 0)
             if new.any():
                 places = torch.cat([observed, some[~used[some]]])
-                of_places = Given(known, calibration.df, self.n_near)
-                eta = self._of_targets(eta, elements, of_places, places, new)
+                given = Given(known, calibration.df, self.n_near)
+                eta = self._of_targets(eta, elements, given, places, new)
                 eta = torch.where(new[..., None], calibration.of(eta), eta)
         return elements.placed(eta)
 
