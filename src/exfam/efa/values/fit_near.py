@@ -23,6 +23,8 @@ _START = np.log([0.2, 0.2, 0.2, 0.1, 0.1, 3.0, 6.0, 10.0, 10.0, 0.2, *(5 * [1.0]
 _DF, _HOLD, _MOST_CHANGE = 6.0, 0.5, 8.0
 # So many nats a value must be gained.
 LEAST_GAIN = 0.002
+# Of values that are all alike there is no error.
+_TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = Float64[np.ndarray, "numbers"]
 Columns = Float64[np.ndarray, "cells"]
@@ -90,7 +92,7 @@ def near_is_ahead(value: Columns, old: ValueFeatures, new: ValueFeatures) -> boo
         inputs = np.stack(columns, 1) * weight[:, None]
         slopes = np.linalg.lstsq(inputs, value * weight, rcond=None)[0]
         error = value * weight - inputs @ slopes
-        nats.append(0.5 * np.log(np.mean(error**2)) - np.log(weight).mean())
+        nats.append(0.5 * np.log(max(np.mean(error**2), _TINY)) - np.log(weight).mean())
     return bool(nats[1] < nats[0] - LEAST_GAIN)
 
 
