@@ -36,7 +36,8 @@ def test_it_is_the_base_of_efa_at_that_rank(options):
     # All groups count, whatever the share that training would hold out.
     assert same_bits(fit(dim=rank, validation_fraction=0.5, **family), model)
     assert not hasattr(model, "histories_")
-    assert model.score(OTHER) > fit(dim=0, **family).score(OTHER) + 0.01
+    more = drawn(n_users=100, seed=1)
+    assert model.score(more) > fit(dim=0, **family).score(more) + 0.01
 
 
 def test_levels_alone_are_item_means_and_shrunken_residuals():

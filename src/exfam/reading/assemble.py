@@ -190,7 +190,7 @@ class _ElementColumns:
             width = () if len(axes) < 2 else (len(axes),)
             self.position = column_of("position", dtype, *width)
         has_gaps = any(part in checked.gaps for part in self._parts["value"])
-        self.observed = column_of("observed", np.bool_) if has_gaps else None
+        self._observed = column_of("observed", np.bool_) if has_gaps else None
         has_order = any(part.argument == "order" for part in checked.table.columns)
         self._tied = column_of("tied", np.bool_) if has_order else None
 
@@ -204,9 +204,9 @@ class _ElementColumns:
             assert self.position is not None
             target = self.position if self.position.ndim == 1 else self.position[:, k]
             target[span] = rows.columns[part]
-        if self.observed is not None:
+        if self._observed is not None:
             missing = [np.isnan(rows.columns[part]) for part in self._parts["value"]]
-            self.observed[span] = ~np.all(missing, axis=0)
+            self._observed[span] = ~np.all(missing, axis=0)
             self.unobserved += int(np.any(missing, axis=0).sum())
         if self._tied is not None:
             self._put_ties(span, rows.run)
@@ -222,6 +222,11 @@ class _ElementColumns:
     def tied(self) -> np.ndarray | None:
         """Which elements share group and order with the one before them; None if none does."""
         return self._tied if self._tied is not None and self._tied.any() else None
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which elements have a value; None if all have one."""
+        return None if self._observed is None or self._observed.all() else self._observed
 
     def named(self, argument: str) -> dict[str, np.ndarray]:
         """The columns of an argument by name."""

@@ -133,7 +133,7 @@ def value_cells(groups: Groups, column: str) -> ValueCells:
 
 def points(position: Shaped[np.ndarray, "cells ..."]) -> Float64[np.ndarray, "cells coordinates"]:
     """Positions as columns of coordinates."""
-    return position.reshape(len(position), -1).astype(np.float64)
+    return np.atleast_2d(position.T).T.astype(np.float64)
 
 
 def tied_positions(position: Shaped[np.ndarray, "cells ..."]) -> Bool[np.ndarray, "cells"]:
