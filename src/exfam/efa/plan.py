@@ -18,6 +18,7 @@ from exfam.efa.defaults import DataSize
 from exfam.efa.held_out import held_out_order, hold_out_groups, runs_suit
 from exfam.efa.inputs import check_no_repeats
 from exfam.efa.values.auto_family import auto_family
+from exfam.efa.values.given import given_columns
 from exfam.efa.values.values_base import ValueOptions
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
@@ -114,11 +115,10 @@ def plan_fit(
             groups, has_target, fraction=fraction, seed=seed, items=items, in_runs=in_runs
         )
     offset = getattr(estimator, "offset", None)
-    named = (*train.attributes, *train.group_attributes)
     schema = Schema.of(
         train,
         families=families,
-        attributes=[name for name in named if name != offset],
+        attributes=_attributes(estimator, train),
         known=listed(estimator.known),
         offset=offset if values else None,
     )
@@ -148,7 +148,16 @@ def _families(estimator: Any, groups: Groups) -> dict[str, Family]:
         return choose_families(estimator.family, groups)
     causal, seed = estimator.direction == "causal", int(estimator.seed)
     options = ValueOptions(causal=causal, ordered=bool(groups.ordered), seed=seed)
-    return {column: auto_family(groups, column, options) for column in groups.values}
+    known = given_columns(
+        Schema.of(groups, families={}, attributes=_attributes(estimator, groups)).attributes
+    )
+    return {column: auto_family(groups, column, options, known) for column in groups.values}
+
+
+def _attributes(estimator: Any, groups: Groups) -> list[str]:
+    """Attributes of elements and of groups, without the one that is an exposure."""
+    offset = getattr(estimator, "offset", None)
+    return [name for name in (*groups.attributes, *groups.group_attributes) if name != offset]
 
 
 def train(

@@ -37,14 +37,16 @@ class ValueExplanation(PlottedResult):
 
     Of each entry: its `element`'s number, the `part`, and what it adds `to_location`, `to_center`
     and `to_nats`. Entries of an element add up to its three numbers. Location is linear: "overall",
-    "item" (what it is above others), "level" (of the group, by all its other values together) and
-    "value", one entry for each other value by what the items have in common, the largest first;
-    `context` names its item, `context_value` is the value, and `by_level` is its share of "level".
+    "item" (what it is above others), "attributes" (their effects), "level" (of the group, by all
+    its other values together) and "value", one entry for each other value by what the items have in
+    common, the largest first; `context` names its item, `context_value` is the value, and
+    `by_level` is its share of "level".
     Center and nats are not linear in all, so that their entries are differences between
     predictions that know more and more, in this order:
 
     - "overall": no other value, and an item that training did not have
     - "item": its level, spread and frequencies
+    - "attributes": of the element and its group, in models with some
     - "level", "value": the mean given the other values. Its change is divided in proportion to
       what they add to the location, by the slope of the prediction between both means; what is
       left where that is no line, by their size

@@ -13,6 +13,7 @@ from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_column
 from exfam.efa.plan import FitPlan
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.conditionals import group_factors
+from exfam.efa.values.given import GivenColumn, given_columns
 from exfam.efa.values.heads import head_of
 from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
 from exfam.estimator.evaluate import log_probs, total_nats
@@ -52,8 +53,11 @@ def fit_value_bases(
     )
     for column, family in plan.schema.families.items():
         n_items, exposure = _n_items(plan), plan.schema.exposure
-        cells = _counted(train, column, family, plan.weight, n_items=n_items, exposure=exposure)
-        fitted, kept = fit_and_keep(cells, _n_items(plan), family.of_units, options)
+        given = given_columns(plan.schema.attributes)
+        cells = _counted(
+            train, column, family, plan.weight, n_items=n_items, exposure=exposure, known=given
+        )
+        fitted, kept = fit_and_keep(cells, n_items, family.of_units, options)
         inputs = input_columns(fitted, kept.features)
         spread = inputs.std(0)
         spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
@@ -83,8 +87,9 @@ def factors_of_groups(
     """The means of the groups' factors given all their values, by column side by side."""
     found = []
     for column in bases:
-        model = column.base().model
-        sizes: dict[str, Any] = {"n_items": model.n_items, "exposure": exposure}
+        base = column.base()
+        model, known = base.model, base.given
+        sizes: dict[str, Any] = {"n_items": model.n_items, "exposure": exposure, "known": known}
         cells = _counted(groups.with_(role=None), column.column, column.given, None, **sizes)
         found.append(group_factors(model, cells.only_observed()))
     return np.concatenate(found, 1)
@@ -111,8 +116,9 @@ def add_to_bases(bases: Sequence[ColumnBase], plan: FitPlan) -> None:
         base = column.base()
         n_items = base.model.n_items
         cells = _counted(
-            groups, column.column, column.given, weight, n_items=n_items, exposure=exposure
-        )
+            groups, column.column, column.given, weight,
+            n_items=n_items, exposure=exposure, known=base.given,
+        )  # fmt: skip
         column.renew(refitted(base, cells))
 
 
@@ -162,22 +168,23 @@ def _counted(
     *,
     n_items: int,
     exposure: Exposure | None = None,
+    known: Sequence[GivenColumn] = (),
 ) -> ValueCells:
     """Cells whose values are to be fitted, standardized; those of no weight, and contexts, not.
 
     Unknown items are the last one of `n_items`. With an exposure values are as at the mean one.
     """
-    cells, rows = value_cells(groups, column), groups.elements()
+    cells, rows = value_cells(groups, column, known), groups.elements()
     counts = cells.observed
     if groups.role is not None:
         counts &= groups.role[rows] == TARGET
     if weight is not None:
         counts &= weight[rows] > 0
     value = torch.from_numpy(np.where(counts, cells.value, np.nan))
-    known = cells.with_item(np.where(cells.item < 0, n_items - 1, cells.item))
+    cells = cells.with_item(np.where(cells.item < 0, n_items - 1, cells.item))
     own = base_values(family, value).numpy()
     if exposure is None:
-        return known.with_value(own)
+        return cells.with_value(own)
     log_size = exposure.of_rows(groups, rows)
     at_mean = base_values(family, value * torch.from_numpy(np.exp(-log_size))).numpy()
-    return replace(known, value=at_mean, own=own, log_size=log_size)
+    return replace(cells, value=at_mean, own=own, log_size=log_size)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from exfam.efa.values.cells import UNSEEN, ValueCells, base_values, points, tied_positions
 from exfam.efa.values.features import ValueFeatures
+from exfam.efa.values.given import GivenColumn, given_of_batch
 from exfam.efa.values.values_base import ValuesBase, restored_base
 from exfam.families import Family, Scaled
 from exfam.groups import Batch
@@ -114,11 +115,10 @@ class ColumnBase(nn.Module):
         return restored_base(self.config, {name: self._array(name) for name in self._arrays})
 
     def renew(self, base: ValuesBase) -> None:
-        """Take over the numbers of a base of the same shape."""
+        """Take over the numbers of a base of other groups, which may know more categories."""
         self.config = base.config()
         for name, array in base.arrays().items():
-            tensor: Any = getattr(self, name)
-            tensor.copy_(torch.from_numpy(np.array(array)))
+            setattr(self, name, torch.from_numpy(np.array(array)).to(getattr(self, name).device))
 
     def _array(self, name: str) -> np.ndarray:
         tensor: Any = getattr(self, name)
@@ -160,7 +160,9 @@ class ColumnBase(nn.Module):
         position = batch.position.cpu()[present].numpy()
         tied, point = tied_positions(position), points(position)
         own = value.masked_fill(~observed, torch.nan).numpy()
-        return ValueCells(offset, item, own, tied, point=point)
+        columns = [GivenColumn(**column) for column in self.config.get("given", [])]
+        given = given_of_batch(batch, columns)
+        return ValueCells(offset, item, own, tied, point=point, given=given)
 
     def shape(self) -> dict[str, Any]:
         """What an empty base of the same shape is built by, as plain values of JSON."""

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float64
 
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
+from exfam.efa.values.given import GivenColumn
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import (
     Bernoulli,
@@ -42,8 +43,10 @@ MANY_ZEROS, TIMES_ONES = 0.1, 2.0
 _MOST_TO_COMPARE = 20_000
 
 
-def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
-    """The family that a column's values are likely to have.
+def auto_family(
+    groups: Groups, column: str, options: ValueOptions, known: Sequence[GivenColumn] = ()
+) -> Family:
+    """The family that a column's values are likely to have, given what is `known` of each.
 
     Whole numbers in a short range are ordered classes, as are half ones (half stars), 0 and 1 alone
     a Bernoulli's; others from 0 on, and those whose largest one is rare, are counts. Where what
@@ -73,7 +76,7 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
             if found.n_zeros > max(MANY_ZEROS * found.n, TIMES_ONES * found.n_ones):
                 many.append(ZeroInflated(NegativeBinomial()))
             heavy = RoundedStudentT(start=start)
-            return _best(groups, column, heavy, many, options=options, n=found.n)
+            return _best(groups, column, heavy, many, options=options, known=known, n=found.n)
     if found.are_half and found.n:
         # The worst may be missing here, too.
         least = 0.5 if 0.5 < found.low <= 1.5 else found.low
@@ -83,9 +86,11 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
     # Shares may be 1 as well.
     if found.low == 0 and found.high != 1 and found.n_zeros > MANY_ZEROS * found.n:
         usual = ZeroInflated(LogStudentT())
-        return _best(groups, column, usual, [ZeroInflated(Gamma())], options=options, n=found.n)
+        return _best(
+            groups, column, usual, [ZeroInflated(Gamma())], options=options, known=known, n=found.n
+        )
     others: list[Family] = [LogStudentT(), Gamma()] if found.low > 0 else []
-    return _best(groups, column, StudentT(), others, options=options, n=found.n)
+    return _best(groups, column, StudentT(), others, options=options, known=known, n=found.n)
 
 
 class _Summary(NamedTuple):
@@ -141,6 +146,7 @@ def _best(
     others: Sequence[Family],
     *,
     options: ValueOptions,
+    known: Sequence[GivenColumn],
     n: int,
 ) -> Family:
     """The usual family, or one whose nats are better where a simple base predicts by both."""
@@ -150,16 +156,16 @@ def _best(
     order = np.random.default_rng(options.seed).permutation(len(groups))
     some = groups[np.sort(order[: int(np.ceil(share * len(groups)))])]
     n_items = groups.n_items if groups.item is not None else 1
-    cells = value_cells(some, column).only_observed()
-    known = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
+    cells = value_cells(some, column, known).only_observed()
+    cells = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
     simple = replace(options, rank=0)
-    nats = {family: _nats(known, n_items + 1, family, simple) for family in (usual, *others)}
+    nats = {family: _nats(cells, n_items + 1, family, simple) for family in (usual, *others)}
     best = max(nats, key=lambda family: nats[family] - LEAST_OF_OTHERS * (family != usual))
     has_bins = isinstance(usual, StudentT) and n >= LEAST_FOR_BINS
     bins = histogram_of(cells.value) if has_bins else None
     if bins is None:
         return best
-    gain = _nats(known, n_items + 1, bins, simple) - nats[best]
+    gain = _nats(cells, n_items + 1, bins, simple) - nats[best]
     return bins if gain > LEAST_GAIN else best
 
 
@@ -175,9 +181,13 @@ def _nats(cells: ValueCells, n_items: int, family: Family, options: ValueOptions
 
 def histogram_of(value: Float64[np.ndarray, "values"]) -> Histogram | None:
     """Bins between quantiles; None where values are too much alike for them."""
-    edges = np.unique(np.quantile(value, np.arange(1, N_BINS) / N_BINS))
-    below, above = value[value < edges[0]], value[value > edges[-1]]
-    if len(edges) < 2 or not len(below) or not len(above):
+    # Between values, where rounding moves none of them into another bin.
+    distinct = np.unique(value)
+    at = np.searchsorted(distinct, np.quantile(value, np.arange(1, N_BINS) / N_BINS))
+    at = np.unique(at[at > 0])
+    if len(at) < 2:
         return None
+    edges = (distinct[at - 1] + distinct[at]) / 2
+    below, above = value[value < edges[0]], value[value > edges[-1]]
     tails = float((edges[0] - below).mean()), float((above - edges[-1]).mean())
     return Histogram(tuple(edges.tolist()), tails=tails)

@@ -1,12 +1,15 @@
 """Values of groups in flat arrays: the group's range, the item and the value of every cell."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import DataError
+from exfam.efa.values.given import Given, GivenColumn, given_of_groups
 from exfam.families import Family, Scaled
 from exfam.groups import Groups
 
@@ -19,10 +22,10 @@ class ValueCells:
     """Values in groups: cells `offset[g]:offset[g + 1]` are those of group g.
 
     A value of NaN is not observed: it is no context of others, and is predicted from them. Items
-    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. `tied`
-    cells are at the same point of the group's order as the one before; `point` is where they are,
-    in its order or by their positions. With exposures, `value` is as it was at the mean one, `own`
-    as it is, and `log_size` the logarithm of the exposure.
+    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. `tied` cells
+    are at the same point of the group's order as the one before; `point` is where they are, in its
+    order or by their positions; `given` is what is known beforehand. With exposures, `value` is as
+    it was at the mean one, `own` as it is, and `log_size` the logarithm of the exposure.
     Raises DataError if the arrays disagree.
 
     >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
@@ -37,6 +40,7 @@ class ValueCells:
     own: Float64[np.ndarray, "cells"] | None = None
     log_size: Float64[np.ndarray, "cells"] | None = None
     point: Float64[np.ndarray, "cells coordinates"] | None = None
+    given: Given | None = None
 
     def __post_init__(self) -> None:
         ends = self.offset[0], self.offset[-1]
@@ -85,9 +89,9 @@ class ValueCells:
         tied = None if self.tied is None else self.tied[rows]
         return ValueCells(offset, self.item[rows], self.value[rows], tied, *self._more(rows))
 
-    def _more(self, rows: np.ndarray) -> list[np.ndarray | None]:
-        """Values as they are, log exposures and points of some cells."""
-        columns = (self.own, self.log_size, self.point)
+    def _more(self, rows: np.ndarray) -> list[Any]:
+        """Values as they are, log exposures, points and what is given, of some cells."""
+        columns = (self.own, self.log_size, self.point, self.given)
         return [None if column is None else column[rows] for column in columns]
 
     def rows_of(self, groups: Int64[np.ndarray, "chosen"]) -> Int64[np.ndarray, "rows"]:
@@ -115,8 +119,8 @@ def base_values(family: Family, value: Float64[Tensor, "*shape"]) -> Float64[Ten
     return family.network_input(value) if isinstance(family, Scaled) else family.standardize(value)
 
 
-def value_cells(groups: Groups, column: str) -> ValueCells:
-    """The own elements of groups, with one of their value columns."""
+def value_cells(groups: Groups, column: str, known: Sequence[GivenColumn] = ()) -> ValueCells:
+    """The own elements of groups, with one of their value columns and what is known of each."""
     rows = groups.elements()
     value = groups.values[column][rows].astype(np.float64)
     value[~groups.has_value(column, rows)] = np.nan
@@ -128,7 +132,8 @@ def value_cells(groups: Groups, column: str) -> ValueCells:
     if groups.position is not None:
         point = groups.position[rows]
         tied = tied_positions(point)
-    return ValueCells(offset, item.astype(np.int64), value, tied, point=points(point))
+    cells = ValueCells(offset, item.astype(np.int64), value, tied, point=points(point))
+    return replace(cells, given=given_of_groups(groups, known, rows, cells.group))
 
 
 def points(position: Shaped[np.ndarray, "cells ..."]) -> Float64[np.ndarray, "cells coordinates"]:

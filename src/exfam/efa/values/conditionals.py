@@ -19,6 +19,8 @@ The mean of z_j given its context is linear in the residuals r_k = z_k - mu - b_
 
     m_j = mu + b_j + sum_k V_j' C V_k r_k / D_k,   C = (I + sum_k V_k V_k' / D_k)^-1
 
+where b_j holds the effects of what is given of cell j, too,
+
 and V_j' C V_k is the sum of a part by the group's level (the first factor) and one by the others.
 """
 
@@ -46,12 +48,6 @@ class Conditionals:
     n_context: Float64[np.ndarray, "cells"]
 
 
-def model_rows(model: FactorModel, cells: ValueCells) -> Int64[np.ndarray, "cells"]:
-    """The model's row of every cell: the last one for items that it has not seen."""
-    known = (cells.item >= 0) & (cells.item < model.n_items)
-    return np.where(known, cells.item, model.n_items)
-
-
 def given_others(model: FactorModel, cells: ValueCells) -> Conditionals:
     """Conditionals given all other values of the group: a cell's own value changes nothing."""
     from exfam.kernels.value_passes import leave_out
@@ -69,18 +65,16 @@ def given_earlier(model: FactorModel, cells: ValueCells) -> Conditionals:
 def _conditionals(
     kernel: Callable[..., None], model: FactorModel, cells: ValueCells
 ) -> Conditionals:
-    rows = model_rows(model, cells)
-    rest = cells.value - model.mu - model.level[rows]
+    rows, level = model.rows(cells), model.levels(cells)
     found = np.empty((4, cells.n_cells))
-    kernel(cells.offset, rows, rest, model.loading, model.noise, found)
-    found[0] += model.mu + model.level[rows]
+    kernel(cells.offset, rows, cells.value - level, model.loading, model.noise, found)
+    found[0] += level
     return Conditionals(*found)
 
 
 def group_factors(model: FactorModel, cells: ValueCells) -> Float64[np.ndarray, "groups factors"]:
     """Means of every group's factors, without its level, given all its observed values."""
-    rows = model_rows(model, cells)
-    rest = cells.value - model.mu - model.level[rows]
+    rows, rest = model.rows(cells), cells.value - model.levels(cells)
     means = np.zeros((cells.n_groups, model.rank + 1))
     for group, (low, high) in enumerate(pairwise(cells.offset)):
         loading = model.loading[rows[low:high]]
@@ -102,6 +96,7 @@ class ValueContributions:
 
     overall: float
     item: Float64[np.ndarray, "chosen"]
+    given: Float64[np.ndarray, "chosen"]
     target: Int64[np.ndarray, "pairs"]
     source: Int64[np.ndarray, "pairs"]
     by_level: Float64[np.ndarray, "pairs"]
@@ -116,7 +111,7 @@ class ValueContributions:
     def mean(self) -> Float64[np.ndarray, "chosen"]:
         """The sum of all parts."""
         factors = np.bincount(self.target, self.by_factors, len(self.item))
-        return self.overall + self.item + self.level + factors
+        return self.overall + self.item + self.given + self.level + factors
 
 
 def contributions_to_mean(
@@ -127,8 +122,7 @@ def contributions_to_mean(
     causal: bool,
 ) -> ValueContributions:
     """Of some cells, by their numbers; values of `cells` are standardized."""
-    rows = model_rows(model, cells)
-    rest = cells.value - model.mu - model.level[rows]
+    rows, rest = model.rows(cells), cells.value - model.levels(cells)
     group = np.searchsorted(cells.offset, chosen, side="right") - 1
     pairs = []
     for position, (cell, u) in enumerate(zip(chosen, group, strict=True)):
@@ -148,6 +142,7 @@ def contributions_to_mean(
     return ValueContributions(
         overall=model.mu,
         item=model.level[rows[chosen]],
+        given=model.effect(cells)[chosen],
         target=target,
         source=source,
         by_level=level,

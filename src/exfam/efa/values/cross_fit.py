@@ -7,7 +7,8 @@ from jaxtyping import Int64
 from scipy.special import gammaln
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.factor_em import FactorModel, fit_factors
+from exfam.efa.values.effects import Effects
+from exfam.efa.values.factor_em import FactorModel, effects_of, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
 
 RANKS = (0, 4, 8, 16)
@@ -109,13 +110,23 @@ def choose_rank(
         folds = folds_of(cells, seed=seed)
     tried = folds if cells.n_cells <= FEW_CELLS else folds[:2]
     best = RankChoice(0, {}, {})
+    effects = [effects_of(cells.take(fold.rest)) for fold in tried]
     scores: dict[int, float] = {}
     priors: tuple[float, ...] = PRIOR_ITEMS
     for rank in ranks:
         if rank >= n_items and rank > 0:
             break
         found = [
-            _scored(cells, n_items, tried, rank=rank, prior_items=prior, causal=causal, seed=seed)
+            _scored(
+                cells,
+                n_items,
+                tried,
+                effects,
+                rank=rank,
+                prior_items=prior,
+                causal=causal,
+                seed=seed,
+            )
             for prior in (priors if rank > 0 else PRIOR_ITEMS[:1])
         ]
         choice = max(found, key=lambda one: one.scores[rank])
@@ -134,6 +145,7 @@ def _scored(
     cells: ValueCells,
     n_items: int,
     folds: list[Fold],
+    effects: list[Effects | None],
     *,
     rank: int,
     prior_items: float,
@@ -143,9 +155,14 @@ def _scored(
     """One rank, with its score and its models."""
     models = [
         fit_factors(
-            cells.take(fold.rest), n_items, rank=rank, seed=seed, prior_items=prior_items
+            cells.take(fold.rest),
+            n_items,
+            rank=rank,
+            seed=seed,
+            prior_items=prior_items,
+            effects=own,
         ).model
-        for fold in folds
+        for fold, own in zip(folds, effects, strict=True)
     ]
     parts = [
         factor_features(model, cells.take(fold.held_out), causal=causal, ordered=False)

@@ -9,13 +9,14 @@ f_u ~ N(0, I / w_u): an item level, a group level, r factors, a noise of every i
 every group. The posteriors of items and of groups are independent Gaussians.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.effects import Effects, fit_effects
 
 N_PASSES = 25
 # How many cells the prior of an item's noise, and of a group's weight, counts as.
@@ -36,7 +37,8 @@ class FactorModel:
     The last row of `level`, `loading` and `noise` is that of an item that was not in the training
     groups: the prior's mean and variance. A value is then N(mu + level + loading . f, noise) with
     f ~ N(0, I), all over the group's weight; the first factor is the group's level.
-    `amount`, of families whose heads read it, is the mean of the values as they are.
+    `amount`, of families whose heads read it, is the mean of the values as they are; `effects` of
+    what is given are added to the levels.
     """
 
     mu: float
@@ -45,6 +47,22 @@ class FactorModel:
     noise: Float64[np.ndarray, "items"]
     count: Float64[np.ndarray, "items"]
     amount: Float64[np.ndarray, "items"] | None = None
+    effects: Effects | None = None
+
+    def rows(self, cells: ValueCells) -> Int64[np.ndarray, "cells"]:
+        """The row of every cell: the last one for items that it has not seen."""
+        known = (cells.item >= 0) & (cells.item < self.n_items)
+        return np.where(known, cells.item, self.n_items)
+
+    def effect(self, cells: ValueCells) -> Float64[np.ndarray, "cells"]:
+        """What is given of every cell adds this to its level."""
+        if self.effects is None or cells.given is None:
+            return np.zeros(cells.n_cells)
+        return self.effects.of(cells.given)
+
+    def levels(self, cells: ValueCells) -> Float64[np.ndarray, "cells"]:
+        """Expected values of cells where no other value of the group is known."""
+        return self.mu + self.level[self.rows(cells)] + self.effect(cells)
 
     @property
     def n_items(self) -> int:
@@ -89,16 +107,21 @@ def fit_factors(
     seed: int = 0,
     n_passes: int = N_PASSES,
     prior_items: float = 0.0,
+    effects: Effects | None = None,
 ) -> FactorFit:
     """Fit to standardized values; cells without a value are left out.
 
     In the variance of a factor's loadings, their variance at the start counts as that of
     `prior_items` further items. Without these weak factors vanish, though many of them together
-    may say much of values that are few.
+    may say much of values that are few. Effects of what is given are taken off first, and fitted if
+    there are none yet.
 
     Time and memory are linear in the number of cells: about `(rank + 2)^2` additions a pass.
     """
     cells = cells.only_observed()
+    effects = effects_of(cells) if effects is None else effects
+    if effects is not None and cells.given is not None:
+        cells = cells.with_value(cells.value - effects.of(cells.given))
     state = _start(cells, n_items, rank=rank, seed=seed)
     state.prior_items = prior_items
     count = np.bincount(cells.item, minlength=n_items).astype(np.float64)
@@ -107,7 +130,16 @@ def fit_factors(
         _one_pass(cells, state, count, n_groups=n_groups, number=number)
         for number in range(n_passes)
     ]
-    return FactorFit(_finished(state, count), np.array(bounds), state.weight)
+    model = replace(_finished(state, count), effects=effects)
+    return FactorFit(model, np.array(bounds), state.weight)
+
+
+def effects_of(cells: ValueCells) -> Effects | None:
+    """Of what is given of standardized values; None where nothing is."""
+    cells = cells.only_observed()
+    if cells.given is None:
+        return None
+    return fit_effects(cells.given, cells.value, cells.item, cells.group)
 
 
 def _one_pass(

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.conditionals import given_earlier, given_others, model_rows
+from exfam.efa.values.conditionals import given_earlier, given_others
 from exfam.efa.values.factor_em import FactorModel
 from exfam.efa.values.near_kernel import NearKernel
 
@@ -59,8 +59,7 @@ def factor_features(
     from exfam.kernels.value_passes import near_means
 
     found = given_earlier(model, cells) if causal else given_others(model, cells)
-    rows = model_rows(model, cells)
-    level = model.mu + model.level[rows]
+    rows, level = model.rows(cells), model.levels(cells)
     near = np.zeros((cells.n_cells, 2 if ordered else 0))
     if ordered:
         # What is causal takes tied cells in their order.
@@ -99,7 +98,7 @@ def add_near(
 
 def spread_of(model: FactorModel, cells: ValueCells) -> Float64[np.ndarray, "cells"]:
     """The standard deviations of items' values about their levels."""
-    rows = model_rows(model, cells)
+    rows = model.rows(cells)
     return np.sqrt(model.noise + np.square(model.loading).sum(1))[rows]
 
 
@@ -112,6 +111,6 @@ def add_amounts(
     from exfam.kernels.value_passes import sum_amounts
 
     found = np.zeros((cells.n_cells, 3))
-    found[:, 0] = model.amount[model_rows(model, cells)]
+    found[:, 0] = model.amount[model.rows(cells)]
     sum_amounts(cells.offset, cells.value, causal, found)
     return replace(features, amounts=found)

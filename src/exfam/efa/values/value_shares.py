@@ -14,6 +14,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.value_steps import (
+    ATTRIBUTES,
     CERTAINTY,
     HISTOGRAM,
     ITEM,
@@ -29,7 +30,10 @@ from exfam.families.mixtures import Mixture
 
 LEVEL, VALUE, ATTENTION, COLUMNS = "level", "value", "attention", "columns"
 # In the order of entries.
-PARTS = (OVERALL, ITEM, LEVEL, VALUE, NEIGHBORS, CERTAINTY, SCALE, HISTOGRAM, ATTENTION, COLUMNS)
+PARTS = (
+    OVERALL, ITEM, ATTRIBUTES, LEVEL, VALUE, NEIGHBORS, CERTAINTY, SCALE, HISTOGRAM, ATTENTION,
+    COLUMNS,
+)  # fmt: skip
 
 # Of cells, or of entries: center and nats, or what is added to them.
 Both = Float64[np.ndarray, "two _"]
@@ -83,10 +87,12 @@ class EnsembleSteps:
         if self.final is not None:
             found[COLUMNS] = self._predicted(self.final)
         changes = {after: found[after] - found[before] for before, after in pairwise(found)}
-        pieces = [self._of_values(found[ITEM], changes.pop(VALUES))]
+        before = ATTRIBUTES if ATTRIBUTES in found else ITEM
+        pieces = [self._of_values(found[before], changes.pop(VALUES))]
         overall = [unit.offset + unit.scale * own.means.overall for unit, own in self._pairs()]
         item = np.mean([unit.scale * own.means.item for unit, own in self._pairs()], axis=0)
-        location = {OVERALL: np.full(len(item), np.mean(overall)), ITEM: item}
+        given = np.mean([unit.scale * own.means.given for unit, own in self._pairs()], axis=0)
+        location = {OVERALL: np.full(len(item), np.mean(overall)), ITEM: item, ATTRIBUTES: given}
         for name, change in ({OVERALL: found[OVERALL]} | changes).items():
             added = location.get(name, np.zeros(len(item)))
             pieces.append(_of_all_cells(name, added, change))

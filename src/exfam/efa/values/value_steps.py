@@ -10,12 +10,12 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.conditionals import ValueContributions, contributions_to_mean, model_rows
+from exfam.efa.values.conditionals import ValueContributions, contributions_to_mean
 from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.values_base import ValuesBase
 
 # Overall: no context, and an item that no training group had.
-OVERALL, ITEM, VALUES = "overall", "item", "values"
+OVERALL, ITEM, ATTRIBUTES, VALUES = "overall", "item", "attributes", "values"
 NEIGHBORS, CERTAINTY, SCALE, HISTOGRAM = "neighbors", "certainty", "scale", "histogram"
 # The least move of the mean by which its slope is measured, in standard deviations of all values.
 LEAST_MOVE = 0.5
@@ -25,18 +25,18 @@ LEAST_MOVE = 0.5
 class ValueSteps:
     """Parameters of some cells after every step, by its name, and what their means are made of.
 
-    `item`: features after the second step; `mean`: of the cells given the others
+    `before`: features of the last step without the others; `mean`: of the cells given the others
     """
 
     base: ValuesBase
-    item: ValueFeatures
+    before: ValueFeatures
     mean: Float64[np.ndarray, "cells"]
     eta: dict[str, Float64[Tensor, "cells params"]]
     means: ValueContributions
 
     def eta_moved(self, move: Float64[np.ndarray, "cells"]) -> Float64[Tensor, "cells params"]:
         """Parameters where the others' values would have moved the mean so far."""
-        return self.base.eta_of(replace(self.item, mean=self.item.mean + move))
+        return self.base.eta_of(replace(self.before, mean=self.before.mean + move))
 
 
 def value_steps(
@@ -46,29 +46,38 @@ def value_steps(
 
     1. overall: the value of an item that no training group had, without a context
     2. item: its level, its loadings and noise, and how often it has what a table counts
-    3. values: the mean given the others, and their sum
-    4. neighbors: means of residuals nearby, of cells in an order or with positions
-    5. certainty: the variance given the others, and how many they are
-    6. scale: the chi-square of the others, until now as large as their number
-    7. histogram: what a table counts among the others, until now as often as among all values
+    3. attributes: their effects, where cells have some
+    4. values: the mean given the others, and their sum
+    5. neighbors: means of residuals nearby, of cells in an order or with positions
+    6. certainty: the variance given the others, and how many they are
+    7. scale: the chi-square of the others, until now as large as their number
+    8. histogram: what a table counts among the others, until now as often as among all values
     """
     every = base.features(cells)
-    features = _features(base, every.take(chosen), model_rows(base.model, cells)[chosen])
+    rows, effect = base.model.rows(cells)[chosen], base.model.effect(cells)[chosen]
+    features = _features(base, every.take(chosen), rows, effect)
     eta = {name: base.eta_of(found) for name, found in features.items()}
     # As a prediction of all cells has it, to the bit.
     eta[list(features)[-1]] = base.eta_of(every)[chosen]
     standard, causal = base.working.cells(cells), base.options.causal
     means = contributions_to_mean(base.model, standard, chosen, causal=causal)
-    return ValueSteps(base, features[ITEM], every.mean[chosen], eta, means)
+    before = features[ATTRIBUTES if base.given else ITEM]
+    return ValueSteps(base, before, every.mean[chosen], eta, means)
 
 
 def _features(
-    base: ValuesBase, full: ValueFeatures, rows: Int64[np.ndarray, "chosen"]
+    base: ValuesBase,
+    full: ValueFeatures,
+    rows: Int64[np.ndarray, "chosen"],
+    effect: Float64[np.ndarray, "chosen"],
 ) -> dict[str, ValueFeatures]:
-    """After every step; `rows`: those of the items in the model."""
+    """After every step; `rows`: those of the items in the model; `effect`: of attributes."""
     unseen = np.full(len(rows), base.model.n_items)
     features = {OVERALL: _without_context(base, full, unseen)}
     features[ITEM] = last = _without_context(base, full, rows)
+    if base.given:
+        moved = last.mean + effect
+        features[ATTRIBUTES] = last = replace(last, mean=moved, level=moved)
     features[VALUES] = last = replace(last, mean=full.mean, amounts=full.amounts)
     if full.neighbors.shape[1]:
         features[NEIGHBORS] = last = replace(last, neighbors=full.neighbors)

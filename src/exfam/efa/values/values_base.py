@@ -15,6 +15,7 @@ from exfam.checks import ExfamError, SupportError
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
+from exfam.efa.values.effects import Effects
 from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import (
     ValueFeatures,
@@ -25,6 +26,7 @@ from exfam.efa.values.features import (
     spread_of,
 )
 from exfam.efa.values.fit_near import fit_near, near_is_ahead
+from exfam.efa.values.given import GivenColumn
 from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
 from exfam.efa.values.near_kernel import NearKernel
@@ -77,6 +79,11 @@ class ValuesBase:
     def rank(self) -> int:
         return self.model.rank
 
+    @property
+    def given(self) -> tuple[GivenColumn, ...]:
+        """What has effects."""
+        return () if self.model.effects is None else self.model.effects.columns
+
     def features(self, cells: ValueCells) -> ValueFeatures:
         """Of new groups."""
         found = features_of(self.model, self.table, self.working, cells, self.options)
@@ -102,7 +109,8 @@ class ValuesBase:
         if table is not None:
             arrays |= {"margin": table.margin, "share": table.share}
         near = {} if self.near is None else self.near.arrays()
-        return arrays | {"numbers": self.numbers} | near
+        effects = {} if model.effects is None else model.effects.arrays()
+        return arrays | {"numbers": self.numbers} | near | effects
 
     def config(self) -> dict[str, Any]:
         """All else, as plain values of JSON."""
@@ -113,6 +121,7 @@ class ValuesBase:
             "mu": self.model.mu,
             "rank_scores": [list(pair) for pair in self.rank_scores.items()],
             "prior_items": self.prior_items,
+            "given": [asdict(column) for column in self.given],
         }
 
 
@@ -124,11 +133,13 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     if counted is not None and "margin" in arrays:  # older versions count no zeros
         table = ClassTable(counted, arrays["margin"], arrays["share"])
     fitted = (arrays.get(name) for name in ("level", "loading", "noise", "count", "amount"))
-    model = FactorModel(float(config["mu"]), *fitted)  # type: ignore[arg-type]
+    given = [GivenColumn(**column) for column in config.get("given", [])]
+    effects = Effects.of_arrays(given, arrays)
+    model = FactorModel(float(config["mu"]), *fitted, effects=effects)  # type: ignore[misc, arg-type]
     scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
-    options, given = ValueOptions(**config["options"]), config["working"]
-    unit = (float(given[name]) for name in ("shift", "mean", "sd"))
-    working = WorkingScale(given["transform"], *unit)
+    options, scale = ValueOptions(**config["options"]), config["working"]
+    unit = (float(scale[name]) for name in ("shift", "mean", "sd"))
+    working = WorkingScale(scale["transform"], *unit)
     prior_items = float(config.get("prior_items", 0.0))  # older versions had none
     numbers, near = arrays["numbers"], NearKernel.of_arrays(arrays)
     return ValuesBase(options, head, working, model, table, numbers, scores, prior_items, near)
@@ -179,8 +190,8 @@ def fit_and_keep(
     given = _Given(cells, n_items, head, working, options)
     folds = folds_of(cells, seed=options.seed)
     choice = given.rank(folds)
-    kept = given.cross_fitted(folds, choice)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
+    kept = given.cross_fitted(folds, choice, model, table)
     near, kept = given.near(kept, model) if options.near else (None, kept)
     few = kept.some(MOST_FOR_HEAD)
     sizes = None if cells.log_size is None else cells.log_size[few.cells]
@@ -223,8 +234,14 @@ class _Given:
         cells = self.cells.take(groups)
         return _with_amounts(model, cells, self.head), _table_of(self.head, cells, self.n_items)
 
-    def cross_fitted(self, folds: list[Fold], choice: RankChoice) -> KeptFeatures:
-        """Features of all cells that are held out in some fold, in a random order."""
+    def cross_fitted(
+        self, folds: list[Fold], choice: RankChoice, whole: FactorModel, of_all: ClassTable | None
+    ) -> KeptFeatures:
+        """Features of all cells that are held out in some fold, in a random order.
+
+        What all items have in common is that of the whole model: by how much it differs without a
+        fold would tell of the values of that fold.
+        """
         parts = []
         for number, fold in enumerate(folds):
             model = choice.models.get(number)
@@ -235,7 +252,8 @@ class _Given:
                 model = _with_amounts(model, rest, self.head)
                 table = _table_of(self.head, rest, self.n_items)
             held_out = self.cells.take(fold.held_out)
-            parts.append(features_of(model, table, self.working, held_out, self.options))
+            found = features_of(model, table, self.working, held_out, self.options)
+            parts.append(_in_common(found, model, table, whole, of_all))
         rows = np.concatenate([self.cells.rows_of(fold.held_out) for fold in folds])
         some = np.random.default_rng(self.options.seed).permutation(len(rows))
         return KeptFeatures(joined(parts).take(some), rows[some])
@@ -273,6 +291,24 @@ class _Given:
             return None, kept
         rows, found = with_kernel(np.arange(cells.n_groups))
         return kernel, replace(kept, features=found.take(np.searchsorted(rows, kept.cells)))
+
+
+def _in_common(
+    features: ValueFeatures,
+    model: FactorModel,
+    table: ClassTable | None,
+    whole: FactorModel,
+    of_all: ClassTable | None,
+) -> ValueFeatures:
+    """Features by a model without a fold as by the whole one, but for what items differ in."""
+    more = whole.count.sum() / max(model.count.sum(), 1.0)
+    level, count = features.level + whole.mu - model.mu, features.item_count * more
+    features = replace(features, level=level, item_count=count)
+    if table is None or of_all is None:
+        return features
+    wanted, got = (known.count @ own.share for known, own in ((whole, of_all), (model, table)))
+    times = np.divide(wanted, got * more, out=np.ones_like(got), where=got > 0)
+    return replace(features, expected=features.expected * times, share=features.share * times)
 
 
 def _with_amounts(model: FactorModel, cells: ValueCells, head: Head) -> FactorModel:
