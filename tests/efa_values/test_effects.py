@@ -116,6 +116,21 @@ def test_the_base_knows_attributes_and_says_what_they_add(direction, tmp_path):
     assert "attributes" not in without.explain_value(other[:24]).part
 
 
+def test_positions_have_a_course_that_all_groups_share():
+    draw = np.random.default_rng(0)
+    time = np.concatenate([np.sort(draw.uniform(0, 10, 6)) for _ in range(150)])
+    frame = pd.DataFrame({"user": np.repeat(np.arange(150), 6), "time": time})
+    level = np.repeat(draw.normal(size=150), 6)
+    frame["value"] = 2 * np.sin(time) + level + 0.3 * draw.normal(size=900)
+    options = {"group": "user", "value": "value", "order": "time", "attention": "none"}
+    model = EFA(**options, parts="values", position="time", progress=False).fit(frame)
+    apart = frame[:6].assign(time=[1.5, 4.7, 7.8, 10.0, 20.0, 40.0], value=None)
+    predicted = model.predict(apart)
+    assert predicted[0] - predicted[1] > 3 and predicted[2] - predicted[1] > 3
+    # Beyond the last position nothing is known of it.
+    np.testing.assert_allclose(predicted[4:], predicted[3], atol=0.1)
+
+
 def test_what_items_have_in_common_tells_nothing_of_a_fold():
     draw = np.random.default_rng(0)
     offset = np.arange(0, 201, 10)

@@ -41,8 +41,9 @@ def read(frame, **changes):
     return read_field(frame, **COLUMNS | changes)
 
 
-def read_facts(frame, *, missing=None, **changes):
-    return read_field_with_facts(frame, **COLUMNS | changes, dialect=Dialect(missing=missing))
+def read_facts(frame, **changes):
+    options = COLUMNS | changes
+    return read_field_with_facts(frame, dialect=Dialect(missing=options.pop("missing")), **options)
 
 
 def cells(groups):

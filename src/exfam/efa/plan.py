@@ -148,9 +148,8 @@ def _families(estimator: Any, groups: Groups) -> dict[str, Family]:
         return choose_families(estimator.family, groups)
     causal, seed = estimator.direction == "causal", int(estimator.seed)
     options = ValueOptions(causal=causal, ordered=bool(groups.ordered), seed=seed)
-    known = given_columns(
-        Schema.of(groups, families={}, attributes=_attributes(estimator, groups)).attributes
-    )
+    schema = Schema.of(groups, families={}, attributes=_attributes(estimator, groups))
+    known = given_columns(schema.attributes, groups.position)
     return {column: auto_family(groups, column, options, known) for column in groups.values}
 
 

@@ -53,7 +53,7 @@ def fit_value_bases(
     )
     for column, family in plan.schema.families.items():
         n_items, exposure = _n_items(plan), plan.schema.exposure
-        given = given_columns(plan.schema.attributes)
+        given = given_columns(plan.schema.attributes, train.position)
         cells = _counted(
             train, column, family, plan.weight, n_items=n_items, exposure=exposure, known=given
         )

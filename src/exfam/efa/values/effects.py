@@ -11,7 +11,7 @@ Wood & Fasiolo (2017), eq. 4, and Ruppert, Wand & Carroll (2003), section 3.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -25,6 +25,8 @@ MOST_CELLS, N_STEPS = 100_000, 20
 # The variance of a part at the start, and the least one, of standardized values.
 _START, _LEAST = 0.1, 1e-8
 
+_ARRAYS = ("center", "spread", "ends", "breaks", "codes", "mean", "weight")
+
 Columns = Float64[np.ndarray, "cells"]
 
 
@@ -32,13 +34,15 @@ Columns = Float64[np.ndarray, "cells"]
 class Effects:
     """What the attributes of a cell add to its standardized value.
 
-    `center`, `spread`: of numbers; `breaks`: of every number, in that unit, NaN for none; a
-    category has `codes`, -1 for none. `weight`: of the terms, one column after the other
+    `center`, `spread`: of numbers; in that unit, `ends`: the least and the largest one, and
+    `breaks`: of every number, NaN for none. A category has `codes`, -1 for none. `weight`: of
+    the terms, one column after the other
     """
 
     columns: tuple[GivenColumn, ...]
     center: Float64[np.ndarray, "columns"]
     spread: Float64[np.ndarray, "columns"]
+    ends: Float64[np.ndarray, "columns two"]
     breaks: Float64[np.ndarray, "columns breaks"]
     codes: Int64[np.ndarray, "columns codes"]
     mean: Float64[np.ndarray, "terms"]
@@ -60,13 +64,14 @@ class Effects:
             codes = self.codes[number]
             return (value[:, None] == codes[codes >= 0]).astype(np.float64)
         unit = (value - self.center[number]) / self.spread[number]
+        if self.columns[number].name is None:  # nothing is known of a course beyond its ends
+            unit = unit.clip(*self.ends[number])
         breaks = self.breaks[number]
         return _broken_line(unit, breaks[np.isfinite(breaks)])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        names = ("center", "spread", "breaks", "codes", "mean", "weight")
-        return {f"effect_{name}": getattr(self, name).astype(np.float64) for name in names}
+        return {f"effect_{name}": getattr(self, name).astype(np.float64) for name in _ARRAYS}
 
     @classmethod
     def of_arrays(
@@ -75,8 +80,7 @@ class Effects:
         """Those that `arrays` gave; None where there are none."""
         if "effect_weight" not in arrays:
             return None
-        names = ("center", "spread", "breaks", "codes", "mean", "weight")
-        found = {name: np.asarray(arrays[f"effect_{name}"], dtype=np.float64) for name in names}
+        found = {name: np.asarray(arrays[f"effect_{name}"], dtype=np.float64) for name in _ARRAYS}
         found["codes"] = found["codes"].astype(np.int64)
         return cls(tuple(columns), **found)
 
@@ -113,9 +117,7 @@ def fit_effects(
     mean = design.mean(0)
     levels = _Levels(value, np.unique(item, return_inverse=True)[1], group - group[0])
     weight = _Fit(design - mean, np.array(parts, dtype=np.int64), levels).weight()
-    return Effects(
-        start.columns, start.center, start.spread, start.breaks, start.codes, mean, weight
-    )
+    return replace(start, mean=mean, weight=weight)
 
 
 def _without_weight(given: Given) -> Effects:
@@ -138,8 +140,9 @@ def _without_weight(given: Given) -> Effects:
                 inner = distinct
             inner = inner[(inner > distinct[0]) & (inner < distinct[-1])]
             breaks[number, : len(inner)] = inner
+    ends = (np.stack([values.min(0), values.max(0)], 1) - center[:, None]) / spread[:, None]
     none = np.zeros(0)
-    return Effects(given.columns, center, spread, breaks, codes, none, none)
+    return Effects(given.columns, center, spread, ends, breaks, codes, none, none)
 
 
 class _Levels:

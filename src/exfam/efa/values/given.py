@@ -1,4 +1,4 @@
-"""What is known of a value beforehand: the attributes of its element and of its group."""
+"""What is known of a value beforehand: where it is, and attributes of its element and group."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from exfam.groups import Batch, Groups
 class GivenColumn:
     """A category of `n` codes, or one number where `n` is None.
 
-    `axis`: which one of an attribute of several numbers
+    `name`: of the attribute; None for the position. `axis`: which of its numbers, if it has several
     """
 
-    name: str
+    name: str | None
     of_group: bool
     n: int | None = None
     axis: int = 0
@@ -34,13 +34,19 @@ class Given:
         return Given(self.columns, self.values[rows])
 
 
-def given_columns(attributes: Sequence[AttributeSpec]) -> tuple[GivenColumn, ...]:
-    """All columns of the attributes of a model."""
-    return tuple(
+def given_columns(
+    attributes: Sequence[AttributeSpec], position: np.ndarray | None = None
+) -> tuple[GivenColumn, ...]:
+    """All columns of the attributes of a model and of positions like these."""
+    found = [
         GivenColumn(spec.name, spec.of_group, spec.n, axis)
         for spec in attributes
         for axis in range(1 if spec.n is not None else len(spec.center))
-    )
+    ]
+    if position is not None:
+        n_axes = 1 if position.ndim == 1 else position.shape[1]
+        found += [GivenColumn(None, False, None, axis) for axis in range(n_axes)]
+    return tuple(found)
 
 
 def given_of_groups(
@@ -52,6 +58,9 @@ def given_of_groups(
     """Of some elements; `group`: which group each is in. None without columns."""
 
     def numbers(column: GivenColumn) -> np.ndarray:
+        if column.name is None:
+            assert groups.position is not None
+            return groups.position[rows]
         if column.of_group:
             return groups.group_attributes[column.name][group]
         return groups.attributes[column.name][rows]
@@ -65,6 +74,8 @@ def given_of_batch(batch: Batch, columns: Sequence[GivenColumn]) -> Given | None
     group = present.nonzero(as_tuple=True)[0]
 
     def numbers(column: GivenColumn) -> np.ndarray:
+        if column.name is None:
+            return batch.position.cpu()[present].numpy()
         if column.of_group:
             return batch.group_attributes[column.name].cpu()[group].numpy()
         return batch.attributes[column.name].cpu()[present].numpy()
@@ -78,7 +89,9 @@ def _side_by_side(
     found = []
     for column in columns:
         values = numbers(column)
-        # As batches have them, so that a fit and predictions see the same.
-        own = values if column.n is not None else values.reshape(len(values), -1)[:, column.axis]
-        found.append(own.astype(np.float32 if column.n is None else np.int64).astype(np.float64))
+        own = values if values.ndim == 1 else values[:, column.axis]
+        # Attributes as batches have them, so that a fit and predictions see the same.
+        if column.n is None and column.name is not None:
+            own = own.astype(np.float32)
+        found.append(own.astype(np.float64))
     return Given(tuple(columns), np.stack(found, 1)) if found else None
