@@ -22,12 +22,11 @@ from exfam.families import (
     scaled_to,
 )
 from exfam.groups import Groups
+from exfam.groups.batch import LARGEST
 from exfam.likelihoods.exposure import Exposure, exposure_of
 
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
-# Of attributes, which batches clip to it.
-_LARGEST_NUMBER = 1e37
 # Rows that stand for all where a statistic needs them at once, such as a median.
 MAX_SAMPLE = 1 << 20
 
@@ -311,7 +310,7 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
     width = 1 if column.ndim == 1 else column.shape[1]
     mean, spread = moments(
         np.asarray(piece, dtype=np.float64)
-        .clip(-_LARGEST_NUMBER, _LARGEST_NUMBER)
+        .clip(-LARGEST, LARGEST)
         .reshape(-1, width)
         for piece in _pieces(groups, column, of_group)
     )

@@ -14,8 +14,8 @@ from exfam.groups.flat import Index
 # Rows and columns of elements, in order.
 Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
-# Differences of numbers of this size fit single precision.
-_LARGEST = 1e37
+# Attributes are cut off there: differences of numbers of this size fit single precision.
+LARGEST = 1e37
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ def as_attributes(columns: Mapping[str, np.ndarray], index: np.ndarray) -> dict[
 def _as_attribute(column: np.ndarray, index: np.ndarray) -> Tensor:
     if column.dtype.kind in "iu" and column.ndim == 1:
         return pad_column(column, index, np.int64)
-    numbers = pad_column(column, index, np.float64).clip(-_LARGEST, _LARGEST).float()
+    numbers = pad_column(column, index, np.float64).clip(-LARGEST, LARGEST).float()
     return numbers.unsqueeze(-1) if column.ndim == 1 else numbers
 
 

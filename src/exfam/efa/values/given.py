@@ -8,6 +8,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from exfam.estimator.schema import AttributeSpec
 from exfam.groups import Batch, Groups
+from exfam.groups.batch import LARGEST
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,6 @@ def _side_by_side(
         own = values if values.ndim == 1 else values[:, column.axis]
         # Attributes as batches have them, so that a fit and predictions see the same.
         if column.n is None and column.name is not None:
-            own = own.astype(np.float32)
+            own = own.clip(-LARGEST, LARGEST).astype(np.float32)
         found.append(own.astype(np.float64))
     return Given(tuple(columns), np.stack(found, 1)) if found else None
