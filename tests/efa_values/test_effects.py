@@ -9,7 +9,7 @@ from exfam import EFA
 from exfam.efa.values import effects
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.effects import fit_effects
-from exfam.efa.values.given import Given, GivenColumn
+from exfam.efa.values.given import GivenNumbers, GivenColumn
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import Gaussian, Histogram, Ordinal
 
@@ -57,7 +57,9 @@ READ = {
 
 
 def given(frame):
-    return Given(COLUMNS, frame[[column.name for column in COLUMNS]].to_numpy(dtype=np.float64))
+    return GivenNumbers(
+        COLUMNS, frame[[column.name for column in COLUMNS]].to_numpy(dtype=np.float64)
+    )
 
 
 def fitted(frame):

@@ -309,9 +309,7 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
     _check_finite(name, _pieces(groups, column, of_group))
     width = 1 if column.ndim == 1 else column.shape[1]
     mean, spread = moments(
-        np.asarray(piece, dtype=np.float64)
-        .clip(-LARGEST, LARGEST)
-        .reshape(-1, width)
+        np.asarray(piece, dtype=np.float64).clip(-LARGEST, LARGEST).reshape(-1, width)
         for piece in _pieces(groups, column, of_group)
     )
     spread = np.where(spread > 0, spread, 1.0)

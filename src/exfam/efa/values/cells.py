@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import DataError
-from exfam.efa.values.given import Given, GivenColumn, given_of_groups
+from exfam.efa.values.given import GivenNumbers, GivenColumn, given_of_groups
 from exfam.families import Family, Scaled
 from exfam.groups import Groups
 
@@ -40,7 +40,7 @@ class ValueCells:
     own: Float64[np.ndarray, "cells"] | None = None
     log_size: Float64[np.ndarray, "cells"] | None = None
     point: Float64[np.ndarray, "cells coordinates"] | None = None
-    given: Given | None = None
+    given: GivenNumbers | None = None
 
     def __post_init__(self) -> None:
         ends = self.offset[0], self.offset[-1]

@@ -7,7 +7,7 @@ from jaxtyping import Int64
 from scipy.special import gammaln
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.effects import Effects
+from exfam.efa.values.effects import AttributeEffects
 from exfam.efa.values.factor_em import FactorModel, effects_of, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
 
@@ -145,7 +145,7 @@ def _scored(
     cells: ValueCells,
     n_items: int,
     folds: list[Fold],
-    effects: list[Effects | None],
+    effects: list[AttributeEffects | None],
     *,
     rank: int,
     prior_items: float,

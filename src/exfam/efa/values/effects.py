@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from exfam.efa.values.given import Given, GivenColumn
+from exfam.efa.values.given import GivenNumbers, GivenColumn
 
 # Breaks of a line at most; categories with an effect of their own, and their fewest cells.
 N_BREAKS, MOST_CODES, LEAST_CELLS = 12, 100, 2
@@ -31,7 +31,7 @@ Columns = Float64[np.ndarray, "cells"]
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
+class AttributeEffects:
     """What the attributes of a cell add to its standardized value.
 
     `center`, `spread`: of numbers; in that unit, `ends`: the least and the largest one, and
@@ -48,7 +48,7 @@ class Effects:
     mean: Float64[np.ndarray, "terms"]
     weight: Float64[np.ndarray, "terms"]
 
-    def of(self, given: Given) -> Columns:
+    def of(self, given: GivenNumbers) -> Columns:
         """What is added to each cell."""
         total, at = np.zeros(len(given.values)), 0
         for number in range(len(self.columns)):
@@ -76,7 +76,7 @@ class Effects:
     @classmethod
     def of_arrays(
         cls, columns: Sequence[GivenColumn], arrays: Mapping[str, np.ndarray]
-    ) -> "Effects | None":
+    ) -> "AttributeEffects | None":
         """Those that `arrays` gave; None where there are none."""
         if "effect_weight" not in arrays:
             return None
@@ -97,11 +97,11 @@ def _broken_line(
 
 
 def fit_effects(
-    given: Given,
+    given: GivenNumbers,
     value: Columns,
     item: Int64[np.ndarray, "cells"],
     group: Int64[np.ndarray, "cells"],
-) -> Effects:
+) -> AttributeEffects:
     """Of standardized values that are observed."""
     if len(value) > MOST_CELLS:  # every second group, say
         some = group % (len(value) // MOST_CELLS + 1) == 0
@@ -120,7 +120,7 @@ def fit_effects(
     return replace(start, mean=mean, weight=weight)
 
 
-def _without_weight(given: Given) -> Effects:
+def _without_weight(given: GivenNumbers) -> AttributeEffects:
     """Breaks between the quantiles of numbers, and the codes that occur most often."""
     n, values = len(given.columns), given.values
     center, spread = values.mean(0), values.std(0)
@@ -142,7 +142,7 @@ def _without_weight(given: Given) -> Effects:
             breaks[number, : len(inner)] = inner
     ends = (np.stack([values.min(0), values.max(0)], 1) - center[:, None]) / spread[:, None]
     none = np.zeros(0)
-    return Effects(given.columns, center, spread, ends, breaks, codes, none, none)
+    return AttributeEffects(given.columns, center, spread, ends, breaks, codes, none, none)
 
 
 class _Levels:

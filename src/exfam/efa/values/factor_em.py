@@ -16,7 +16,7 @@ import scipy.sparse
 from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.effects import Effects, fit_effects
+from exfam.efa.values.effects import AttributeEffects, fit_effects
 
 N_PASSES = 25
 # How many cells the prior of an item's noise, and of a group's weight, counts as.
@@ -47,7 +47,7 @@ class FactorModel:
     noise: Float64[np.ndarray, "items"]
     count: Float64[np.ndarray, "items"]
     amount: Float64[np.ndarray, "items"] | None = None
-    effects: Effects | None = None
+    effects: AttributeEffects | None = None
 
     def rows(self, cells: ValueCells) -> Int64[np.ndarray, "cells"]:
         """The row of every cell: the last one for items that it has not seen."""
@@ -107,7 +107,7 @@ def fit_factors(
     seed: int = 0,
     n_passes: int = N_PASSES,
     prior_items: float = 0.0,
-    effects: Effects | None = None,
+    effects: AttributeEffects | None = None,
 ) -> FactorFit:
     """Fit to standardized values; cells without a value are left out.
 
@@ -134,7 +134,7 @@ def fit_factors(
     return FactorFit(model, np.array(bounds), state.weight)
 
 
-def effects_of(cells: ValueCells) -> Effects | None:
+def effects_of(cells: ValueCells) -> AttributeEffects | None:
     """Of what is given of standardized values; None where nothing is."""
     cells = cells.only_observed()
     if cells.given is None:

@@ -25,14 +25,14 @@ class GivenColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenNumbers:
     """Those columns of some cells: numbers, and codes of categories."""
 
     columns: tuple[GivenColumn, ...]
     values: Float64[np.ndarray, "cells columns"]
 
-    def __getitem__(self, rows: Shaped[np.ndarray, "some"]) -> "Given":
-        return Given(self.columns, self.values[rows])
+    def __getitem__(self, rows: Shaped[np.ndarray, "some"]) -> "GivenNumbers":
+        return GivenNumbers(self.columns, self.values[rows])
 
 
 def given_columns(
@@ -55,7 +55,7 @@ def given_of_groups(
     columns: Sequence[GivenColumn],
     rows: Int64[np.ndarray, "cells"],
     group: Int64[np.ndarray, "cells"],
-) -> Given | None:
+) -> GivenNumbers | None:
     """Of some elements; `group`: which group each is in. None without columns."""
 
     def numbers(column: GivenColumn) -> np.ndarray:
@@ -69,7 +69,7 @@ def given_of_groups(
     return _side_by_side(columns, numbers)
 
 
-def given_of_batch(batch: Batch, columns: Sequence[GivenColumn]) -> Given | None:
+def given_of_batch(batch: Batch, columns: Sequence[GivenColumn]) -> GivenNumbers | None:
     """Of the elements that are no padding."""
     present = batch.present.cpu()
     group = present.nonzero(as_tuple=True)[0]
@@ -86,7 +86,7 @@ def given_of_batch(batch: Batch, columns: Sequence[GivenColumn]) -> Given | None
 
 def _side_by_side(
     columns: Sequence[GivenColumn], numbers: Callable[[GivenColumn], np.ndarray]
-) -> Given | None:
+) -> GivenNumbers | None:
     found = []
     for column in columns:
         values = numbers(column)
@@ -95,4 +95,4 @@ def _side_by_side(
         if column.n is None and column.name is not None:
             own = own.clip(-LARGEST, LARGEST).astype(np.float32)
         found.append(own.astype(np.float64))
-    return Given(tuple(columns), np.stack(found, 1)) if found else None
+    return GivenNumbers(tuple(columns), np.stack(found, 1)) if found else None

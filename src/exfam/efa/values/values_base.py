@@ -15,7 +15,7 @@ from exfam.checks import ExfamError, SupportError
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
-from exfam.efa.values.effects import Effects
+from exfam.efa.values.effects import AttributeEffects
 from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import (
     ValueFeatures,
@@ -134,7 +134,7 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         table = ClassTable(counted, arrays["margin"], arrays["share"])
     fitted = (arrays.get(name) for name in ("level", "loading", "noise", "count", "amount"))
     given = [GivenColumn(**column) for column in config.get("given", [])]
-    effects = Effects.of_arrays(given, arrays)
+    effects = AttributeEffects.of_arrays(given, arrays)
     model = FactorModel(float(config["mu"]), *fitted, effects=effects)  # type: ignore[misc, arg-type]
     scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
     options, scale = ValueOptions(**config["options"]), config["working"]
