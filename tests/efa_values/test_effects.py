@@ -9,7 +9,7 @@ from exfam import EFA
 from exfam.efa.values import effects
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.effects import fit_effects
-from exfam.efa.values.given import GivenNumbers, GivenColumn
+from exfam.efa.values.given import GivenColumn, GivenNumbers
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import Gaussian, Histogram, Ordinal
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import DataError
-from exfam.efa.values.given import GivenNumbers, GivenColumn, given_of_groups
+from exfam.efa.values.given import GivenColumn, GivenNumbers, given_of_groups
 from exfam.families import Family, Scaled
 from exfam.groups import Groups
 

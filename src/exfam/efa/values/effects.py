@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from exfam.efa.values.given import GivenNumbers, GivenColumn
+from exfam.efa.values.given import GivenColumn, GivenNumbers
 
 # Breaks of a line at most; categories with an effect of their own, and their fewest cells.
 N_BREAKS, MOST_CODES, LEAST_CELLS = 12, 100, 2
