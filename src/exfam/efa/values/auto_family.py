@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float64
+from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.given import GivenColumn
@@ -37,6 +39,9 @@ RARE, FEW_TIMES, FEW_SHARE, FEW_LEVELS = 1e-3, 2, 1e-2, 7
 LEAST_TO_COMPARE, LEAST_OF_OTHERS = 200, 0.01
 # Bins of a histogram, which needs so many values, and must gain so many nats a value.
 N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
+# It is fitted only where shares of the bins are further than this, in nats, from those predicted
+# for so many values without it, which costs a twentieth.
+_LEAST_MISSED, _FOR_SHARES = 0.005, 2_000
 # Of amounts so many zeros are no chance, nor of counts if they are so many times as many as ones.
 MANY_ZEROS, TIMES_ONES = 0.1, 2.0
 # Families are compared on groups with about this many values.
@@ -159,24 +164,48 @@ def _best(
     cells = value_cells(some, column, known).only_observed()
     cells = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
     simple = replace(options, rank=0)
-    nats = {family: _nats(cells, n_items + 1, family, simple) for family in (usual, *others)}
-    best = max(nats, key=lambda family: nats[family] - LEAST_OF_OTHERS * (family != usual))
+    fits = {family: _Fit.of(cells, n_items + 1, family, simple) for family in (usual, *others)}
+    best = max(fits, key=lambda family: fits[family].nats - LEAST_OF_OTHERS * (family != usual))
     has_bins = isinstance(usual, StudentT) and n >= LEAST_FOR_BINS
     bins = histogram_of(cells.value) if has_bins else None
-    if bins is None:
+    if bins is None or fits[best].missed(bins) < _LEAST_MISSED:
         return best
-    gain = _nats(cells, n_items + 1, bins, simple) - nats[best]
+    gain = _Fit.of(cells, n_items + 1, bins, simple).nats - fits[best].nats
     return bins if gain > LEAST_GAIN else best
 
 
-def _nats(cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> float:
-    """Mean log-density of values given the others, by features that did not see their groups."""
-    scaled = scaled_to(family, torch.from_numpy(cells.value))
-    standard = cells.with_value(base_values(scaled, torch.from_numpy(cells.value)).numpy())
-    base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
-    value = torch.from_numpy(cells.value[kept.cells])
-    predicted = scaled if isinstance(scaled, Scaled) else base.family
-    return float(predicted.log_prob(value, base.eta_of(kept.features)).mean())
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Values and their predictions given the others, by features that did not see their groups."""
+
+    family: Family
+    value: Float64[Tensor, "cells"]
+    eta: Float64[Tensor, "cells params"]
+
+    @classmethod
+    def of(cls, cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> "_Fit":
+        scaled = scaled_to(family, torch.from_numpy(cells.value))
+        standard = cells.with_value(base_values(scaled, torch.from_numpy(cells.value)).numpy())
+        base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
+        value = torch.from_numpy(cells.value[kept.cells])
+        predicted = scaled if isinstance(scaled, Scaled) else base.family
+        return cls(predicted, value, base.eta_of(kept.features))
+
+    @cached_property
+    def nats(self) -> float:
+        """The mean log-density."""
+        return float(self.family.log_prob(self.value, self.eta).mean())
+
+    def missed(self, bins: Histogram) -> float:
+        """The divergence of the bins' shares from predicted ones, less what chance adds to it."""
+        edges = torch.tensor(bins.edges, dtype=torch.float64)
+        some = self.eta[:_FOR_SHARES]
+        below = [self.family.cdf(edge.expand(len(some)), some).mean() for edge in edges]
+        expected = torch.tensor([0.0, *below, 1.0]).diff().clamp_min(1e-12)
+        n_bins, n = len(expected), len(self.value)
+        share = torch.bincount(torch.searchsorted(edges, self.value), minlength=n_bins) / n
+        divergence = torch.special.xlogy(share, share / expected).sum()
+        return float(divergence) - (n_bins - 1) / (2 * n)
 
 
 def histogram_of(value: Float64[np.ndarray, "values"]) -> Histogram | None:

@@ -10,6 +10,7 @@ every group. The posteriors of items and of groups are independent Gaussians.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import scipy.sparse
@@ -192,7 +193,7 @@ def _renew_priors(
     share = state.prior_items / (seen.sum() + state.prior_items)
     at_start = _LOADING_SHARE * state.pooled_noise
     state.prior_variance[2:] += share * (at_start - state.prior_variance[2:])
-    row, column = np.tril_indices(size)
+    row, column = _pairs(size)
     # The items' common level becomes part of mu.
     first = np.arange(size) * (np.arange(size) + 1) // 2
     state.moments[:, first] -= shift * state.mean
@@ -222,7 +223,7 @@ def _start(cells: ValueCells, n_items: int, *, rank: int, seed: int) -> _State:
     mean[:, 2:] = _loadings(cells, rest, n_items, rank=rank, seed=seed) * np.sqrt(
         _LOADING_SHARE * noise
     )
-    row, column = np.tril_indices(size)
+    row, column = _pairs(size)
     prior = np.full(size, _LOADING_SHARE * noise)
     prior[0] = max(float(item_level @ item_level) / n_items, _LEAST_VARIANCE)
     prior[1] = 0.1
@@ -242,6 +243,12 @@ def _start(cells: ValueCells, n_items: int, *, rank: int, seed: int) -> _State:
         mu=mu,
         pooled_noise=noise,
     )
+
+
+@cache
+def _pairs(size: int) -> tuple[Int64[np.ndarray, "packed"], Int64[np.ndarray, "packed"]]:
+    """Rows and columns of packed moments."""
+    return np.tril_indices(size)
 
 
 def _loadings(
