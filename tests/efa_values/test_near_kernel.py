@@ -1,5 +1,7 @@
 """Values near each other: a Gaussian process of the residuals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from exfam import EFA
 from exfam.efa.values.cells import ValueCells, points
 from exfam.efa.values.fit_near import fit_near
 from exfam.efa.values.near_kernel import NearKernel
+from exfam.efa.values.values_base import ValueOptions, fit_values
+from exfam.families import Gaussian
 
 N_GROUPS, LENGTH = 20, 10
 
@@ -86,3 +90,14 @@ def test_model_of_places_is_saved_with_its_kernel(tmp_path) -> None:
     order = torch.randperm(len(nats), generator=torch.Generator().manual_seed(0)).numpy()
     shuffled = {name: column[order] for name, column in frame.items()}
     np.testing.assert_allclose(model.log_prob(shuffled), nats[order], atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 6])
+def test_few_groups_whose_order_says_nothing_have_no_kernel(seed) -> None:
+    """It is judged on groups that it was not fitted to: on its own ones it gains here."""
+    offset, item = np.arange(0, 151, 5), np.zeros(150, dtype=np.int64)
+    point, options = np.tile(np.arange(5.0), 30)[:, None], ValueOptions(rank=0, ordered=True)
+    random = np.random.default_rng(seed)
+    value = np.repeat(random.normal(size=30), 5) + random.normal(size=150)
+    cells = ValueCells(offset, item, value, point=point)
+    assert fit_values(cells, 1, Gaussian(), replace(options, near=True)).near is None

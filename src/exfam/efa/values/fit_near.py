@@ -11,7 +11,7 @@ from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.near_kernel import SWING, NearKernel, conditional_near, near_rows, window_of
 
 # Cells that numbers are fitted to, fewest of all, and steps at most.
-MOST_TARGETS, LEAST_CELLS, MOST_STEPS = 600, 100, 40
+MOST_TARGETS, LEAST_CELLS, MOST_STEPS = 600, 60, 40
 # Rows before, and after, in an order; seasons back; and the longest period looked for.
 NEXT, NEXT_ON_BOTH_SIDES, SEASONS, LONGEST = 10, 6, 3, 60
 # A season's correlation is that much more, and so many standard errors, than the least one at
@@ -21,8 +21,8 @@ _LEAST_SEASON, _ERRORS, _AS_MUCH, _LEAST_PAIRS = 0.1, 6.0, 0.05, 50
 _START = np.log([0.2, 0.2, 0.2, 0.1, 0.1, 3.0, 6.0, 10.0, 10.0, 0.2, *(5 * [1.0])])
 # Tails of the predictions' errors; how firmly numbers are held at the start, and within what.
 _DF, _HOLD, _MOST_CHANGE = 6.0, 0.5, 8.0
-# So many nats a value must be gained.
-LEAST_GAIN = 0.002
+# So many nats a value must be gained, and beyond them so many of all values together.
+LEAST_GAIN, LEAST_IN_ALL = 0.002, 2.0
 # Of values that are all alike there is no error.
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -93,7 +93,7 @@ def near_is_ahead(value: Columns, old: ValueFeatures, new: ValueFeatures) -> boo
         slopes = np.linalg.lstsq(inputs, value * weight, rcond=None)[0]
         error = value * weight - inputs @ slopes
         nats.append(0.5 * np.log(max(np.mean(error**2), _TINY)) - np.log(weight).mean())
-    return bool(nats[1] < nats[0] - LEAST_GAIN)
+    return bool(nats[1] < nats[0] - LEAST_GAIN - LEAST_IN_ALL / len(value))
 
 
 def _unit(cells: ValueCells, *, ordered: bool) -> Float64[np.ndarray, "coordinates"] | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, SupportError
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.choose_near import NearCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.effects import AttributeEffects
@@ -23,9 +24,7 @@ from exfam.efa.values.features import (
     add_near,
     factor_features,
     joined,
-    spread_of,
 )
-from exfam.efa.values.fit_near import fit_near, near_is_ahead
 from exfam.efa.values.given import GivenColumn
 from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
@@ -262,35 +261,16 @@ class _Given:
         self, kept: KeptFeatures, model: FactorModel
     ) -> tuple[NearKernel | None, KeptFeatures]:
         """A kernel of neighbors, if features gain by it, and features with it."""
-        cells, options = self.standard, self.options
-        level = np.full(cells.n_cells, np.nan)
-        level[kept.cells] = kept.features.level
-        causal, ordered = options.causal, options.ordered
-        residual = (cells.value - level) / spread_of(model, cells)
-        kernel = fit_near(cells, residual, causal=causal, ordered=ordered, seed=options.seed)
-        if kernel is None:
+        order, options = np.argsort(kept.cells), self.options
+        near = NearCells(
+            self.standard, kept.features.take(order), kept.cells[order], model,
+            causal=options.causal, ordered=options.ordered, seed=options.seed,
+        )  # fmt: skip
+        found = near.with_kernel()
+        if found is None:
             return None, kept
-        back = np.full(cells.n_cells, 0)
-        back[kept.cells] = np.arange(len(kept.cells))
-
-        def with_kernel(groups: Int64[np.ndarray, "groups"]) -> tuple[np.ndarray, ValueFeatures]:
-            """Cells that folds have, and their features; others are no context of them."""
-            rows = cells.rows_of(groups)
-            every, own = (
-                replace(kept.features.take(back[rows]), level=level[rows]),
-                cells.take(groups),
-            )
-            held = np.flatnonzero(np.isfinite(level[rows]))
-            found = add_near(every, kernel, model, own, causal=causal).take(held)
-            return rows[held], found
-
-        order = np.random.default_rng(options.seed).permutation(cells.n_groups)
-        some = order[: max(1, int((np.cumsum(cells.length[order]) <= MOST_FOR_HEAD).sum()))]
-        rows, found = with_kernel(some)
-        if not near_is_ahead(cells.value[rows], kept.features.take(back[rows]), found):
-            return None, kept
-        rows, found = with_kernel(np.arange(cells.n_groups))
-        return kernel, replace(kept, features=found.take(np.searchsorted(rows, kept.cells)))
+        kernel, features = found
+        return kernel, replace(kept, features=features.take(np.argsort(order)))
 
 
 def _in_common(
