@@ -36,7 +36,7 @@ MOST_LEVELS, FILLED = 20, 0.5
 # one that occurs so few times is rare where it is less than a hundredth, or levels are many.
 RARE, FEW_TIMES, FEW_SHARE, FEW_LEVELS = 1e-3, 2, 1e-2, 7
 # Families are compared of so many values; one that is not the usual one must gain so many nats.
-LEAST_TO_COMPARE, LEAST_OF_OTHERS = 200, 0.01
+LEAST_TO_COMPARE, LEAST_OF_OTHERS = 50, 0.01
 # Bins of a histogram, which needs so many values, and must gain so many nats a value.
 N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
 # It is fitted only where shares of the bins are further than this, in nats, from those predicted
@@ -181,6 +181,7 @@ class _Fit:
     family: Family
     value: Float64[Tensor, "cells"]
     eta: Float64[Tensor, "cells params"]
+    n_numbers: int
 
     @classmethod
     def of(cls, cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> "_Fit":
@@ -189,12 +190,16 @@ class _Fit:
         base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
         value = torch.from_numpy(cells.value[kept.cells])
         predicted = scaled if isinstance(scaled, Scaled) else base.family
-        return cls(predicted, value, base.eta_of(kept.features))
+        return cls(predicted, value, base.eta_of(kept.features), len(base.numbers))
 
     @cached_property
     def nats(self) -> float:
-        """The mean log-density."""
-        return float(self.family.log_prob(self.value, self.eta).mean())
+        """The mean log-density less what its numbers, fitted to the same values, gain by chance.
+
+        Source: Akaike (1974).
+        """
+        mean = float(self.family.log_prob(self.value, self.eta).mean())
+        return mean - self.n_numbers / len(self.value)
 
     def missed(self, bins: Histogram) -> float:
         """The divergence of the bins' shares from predicted ones, less what chance adds to it."""
