@@ -35,7 +35,7 @@ class AttributeEffects:
     """What the attributes of a cell add to its standardized value.
 
     `center`, `spread`: of numbers; in that unit, `ends`: the least and the largest one, and
-    `breaks`: of every number, NaN for none. A category has `codes`, -1 for none. `weight`: of
+    `breaks`: of every number, infinite for none. A category has `codes`, -1 for none. `weight`: of
     the terms, one column after the other
     """
 
@@ -125,7 +125,7 @@ def _without_weight(given: GivenNumbers) -> AttributeEffects:
     n, values = len(given.columns), given.values
     center, spread = values.mean(0), values.std(0)
     spread = np.where(spread > 1e-9 * np.abs(center), spread, 1.0)
-    breaks, codes = np.full((n, N_BREAKS), np.nan), np.full((n, MOST_CODES), -1)
+    breaks, codes = np.full((n, N_BREAKS), np.inf), np.full((n, MOST_CODES), -1)
     for number, column in enumerate(given.columns):
         if column.n is not None:
             code, count = np.unique(values[:, number], return_counts=True)
