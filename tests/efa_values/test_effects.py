@@ -133,7 +133,7 @@ def test_positions_have_a_course_that_all_groups_share():
     np.testing.assert_allclose(predicted[4:], predicted[3], atol=0.1)
 
 
-def test_what_items_have_in_common_tells_nothing_of_a_fold():
+def test_what_items_have_in_common_is_the_same_in_all_folds():
     draw = np.random.default_rng(0)
     offset = np.arange(0, 201, 10)
     value = np.round(3 + np.repeat(draw.normal(size=20), 10) + draw.normal(size=200)).clip(1, 5)

@@ -239,7 +239,7 @@ class _Given:
         """Features of all cells that are held out in some fold, in a random order.
 
         What all items have in common is that of the whole model: by how much it differs without a
-        fold would tell of the values of that fold.
+        fold depends on the values of that fold.
         """
         parts = []
         for number, fold in enumerate(folds):
