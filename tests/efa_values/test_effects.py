@@ -1,5 +1,7 @@
 """Effects of attributes in the base of values: a broken line of numbers, a level of categories."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from exfam import EFA
 from exfam.efa.values import effects
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.effects import fit_effects
+from exfam.efa.values.factor_em import effects_of, fit_factors
 from exfam.efa.values.given import GivenColumn, GivenNumbers
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import Gaussian, Histogram, Ordinal
@@ -94,6 +97,16 @@ def test_effects_of_many_cells_are_those_of_some_groups(monkeypatch):
     half = fitted(FRAME[FRAME.user % 3 == 0].assign(user=lambda part: part.user // 3))
     np.testing.assert_allclose(some.weight, half.weight, atol=1e-9)
     assert not np.array_equal(some.weight, whole.weight)
+    one = fitted(FRAME.assign(user=1))
+    assert np.isfinite(one.weight).all() and one.weight.any()
+
+
+def test_without_values_there_are_no_effects():
+    n = len(FRAME)
+    cells = ValueCells(np.array([0, n]), np.zeros(n, dtype=np.int64), np.full(n, np.nan))
+    cells = replace(cells, given=given(FRAME))
+    assert effects_of(cells) is None
+    assert np.isfinite(fit_factors(cells, 1, rank=0).model.level).all()
 
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])

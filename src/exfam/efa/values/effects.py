@@ -103,8 +103,9 @@ def fit_effects(
     group: Int64[np.ndarray, "cells"],
 ) -> AttributeEffects:
     """Of standardized values that are observed."""
-    if len(value) > MOST_CELLS:  # every second group, say
-        some = group % (len(value) // MOST_CELLS + 1) == 0
+    # Every second group, say; of a few large ones there may be none.
+    some = group % (len(value) // MOST_CELLS + 1) == 0
+    if some.any():
         given, value, item, group = given[some], value[some], item[some], group[some]
     start = _without_weight(given)
     terms = [start.terms(own, number) for number, own in enumerate(given.values.T)]

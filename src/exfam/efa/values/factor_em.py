@@ -136,9 +136,9 @@ def fit_factors(
 
 
 def effects_of(cells: ValueCells) -> AttributeEffects | None:
-    """Of what is given of standardized values; None where nothing is."""
+    """Of what is given of standardized values; None where nothing is, or where there are none."""
     cells = cells.only_observed()
-    if cells.given is None:
+    if cells.given is None or not cells.n_cells:
         return None
     return fit_effects(cells.given, cells.value, cells.item, cells.group)
 
