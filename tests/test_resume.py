@@ -75,6 +75,24 @@ def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at
         assert sum(objective.calls) == 20 - sum(calls[: at - 1])
 
 
+class MovingModel(ToyModel):
+    """Its weights move to other memory in its first step, as a GPU moves an LSTM's."""
+
+    moved = False
+
+    def forward(self, batch):
+        if self.training and not self.moved:
+            self.out.weight.data, self.moved = self.out.weight.data.clone(), True
+        return super().forward(batch)
+
+
+def test_weights_that_move_in_the_first_step_are_kept_and_resumed(tmp_path, uninterrupted):
+    checkpoint = Checkpoint(tmp_path, seconds=1000.0)
+    assert_same(toy_fit(MovingModel()), uninterrupted)
+    cut_at(checkpoint, model=MovingModel())
+    assert_same(toy_fit(MovingModel(), checkpoint=checkpoint), uninterrupted)
+
+
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
 def test_the_best_epoch_and_patience_outlive_a_cut(tmp_path, share):
     settings = toy_settings(max_epochs=30, patience=4, learning_rate=0.3, warmup=0.0)

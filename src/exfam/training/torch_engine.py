@@ -77,7 +77,6 @@ class TorchEngine:
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         self._small = [p for p in self._parameters if p.numel() < LARGE_PARAMETER]
         self._large = [p for p in self._parameters if p.numel() >= LARGE_PARAMETER]
-        self._tensors = model.state_dict()
         self._best: dict[str, Tensor] = {}
         self._lengths = train.lengths
         self._batches: list[np.ndarray] = []
@@ -93,6 +92,11 @@ class TorchEngine:
         self._mark, self._last = math.inf, math.nan
         # Validations that were no better than the best before, and whether the last one was.
         self._n_stalls, self._stalled = 0, False
+
+    @property
+    def _tensors(self) -> dict[str, Tensor]:
+        """The model's, in the memory they have now: an LSTM moves its own when a GPU first runs it."""
+        return self.model.state_dict()
 
     def begin_epoch(self, epoch: int) -> int:
         """Draw the epoch's batches, from the seed and the epoch's number alone."""
