@@ -95,7 +95,7 @@ class TorchEngine:
 
     @property
     def _tensors(self) -> dict[str, Tensor]:
-        """The model's, in the memory they have now: an LSTM moves its own when a GPU first runs it."""
+        """The model's, in the memory they have now: a GPU moves those of an LSTM."""
         return self.model.state_dict()
 
     def begin_epoch(self, epoch: int) -> int:
