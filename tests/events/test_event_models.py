@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, attentive, excited, fitted
 from exfam import DataError, EventEFA, ExfamError, Groups, SupportError, load
@@ -247,6 +248,25 @@ def test_attention_finds_items_by_values_and_values_by_items():
     parts, alone = model.score_parts(frame), base.score_parts(frame)
     assert parts["item"] > alone["item"] + 0.1 and parts["v"] > alone["v"] + 0.02
     assert n == len(model.log_prob(frame)) and base.gains_ == {}
+
+
+def test_values_go_by_the_wait_and_fade_with_it():
+    """A value is the log of the wait, and the last one as far as the wait has not made it fade."""
+    random = np.random.default_rng(2)
+    wait, noise = random.exponential(size=(30, 20)), random.normal(size=(30, 20))
+    value, mean = noise.copy(), np.zeros((30, 20))
+    for step in range(1, 20):
+        mean[:, step] = np.log(wait[:, step]) + np.exp(-wait[:, step]) * value[:, step - 1]
+        value[:, step] += mean[:, step]
+    frame = {"s": np.repeat(np.arange(30), 20), "t": wait.cumsum(1).ravel(), "v": value.ravel()}
+    columns = {"group": "s", "time": "t", "value": "v", "attention": "none", "progress": False}
+    model = EventEFA(**columns, time_base="poisson", family="gaussian").fit(frame)
+    nats, truth = model.log_prob_parts(frame)["v"], stats.norm.logpdf(noise.ravel())
+    assert nats.mean() > truth.mean() - 0.05
+    assert model.event_model_.values[0].times is not None
+    shuffled = frame | {"v": random.permutation(frame["v"])}
+    other = EventEFA(**columns, time_base="poisson", family="gaussian").fit(shuffled)
+    assert other.event_model_.values[0].times is None
 
 
 def test_validation_may_be_given_and_streams_need_no_names():

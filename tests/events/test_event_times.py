@@ -44,6 +44,26 @@ def test_a_poisson_process_has_the_likelihood_of_its_rate():
     assert sums == pytest.approx(total, rel=1e-6)
 
 
+def test_rates_that_go_by_age_are_found_and_integrate_to_their_survival():
+    """The second half of each stream has a fifth of the rate of the first one."""
+    random = np.random.default_rng(0)
+    kept = [np.sort(random.uniform(0, 6, random.poisson(30))) for _ in range(24)]
+    kept = [t[(t < 3) | (random.random(len(t)) < 0.2)] for t in kept]
+    stream = np.repeat(np.arange(24), [len(t) for t in kept])
+    columns = {"stream": stream, "time": np.concatenate(kept), "begin": 0.0, "end": 6.0}
+    frame = pd.DataFrame(columns)
+    model = EventEFA(**HAWKES).fit(frame)
+    process = only_process(model)
+    assert model.event_model_.time.mixture.names == ("poisson by age",)
+    heights = process.theta[2:]
+    assert len(process.steps) == len(heights) == 12 and heights[0] > 3 * heights[-1]
+    live = live_streams(model.event_model_, model._given(frame)[1])
+    wait = np.linspace(0, 8, 8001)
+    state = replace(live.states.processes[0][np.zeros(8001, dtype=int)], age=np.full(8001, 0.5))
+    numeric = integrate.trapezoid(np.exp(process.log_hazard(state, wait)), wait)
+    assert -process.log_survival(state, wait)[-1] == pytest.approx(numeric, rel=1e-3)
+
+
 def test_a_hawkes_process_has_the_likelihood_of_its_intensity():
     model = EventEFA(**HAWKES, time_base="hawkes", decays=[1.0, 6.0]).fit(excited())
     process, moments = only_process(model), SOME["time"].to_numpy()

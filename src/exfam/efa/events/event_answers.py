@@ -333,7 +333,7 @@ def _parts(
             rates[2] += share * float(np.exp(process.log_hazard(state, wait))[0])
             continue
         terms = process.terms(state, wait)[0] * process.theta
-        rates[0] += share * terms[0]
+        rates[0] += share * (terms[0] + terms[2 + len(process.rates) :].sum())
         rates[1] += share * terms[1]
         by_event += share * _by_event(process, clocked, past, wait)
     every = np.concatenate([rates, by_event])
@@ -350,7 +350,7 @@ def _by_event(
     weight = process.weights(clocked.streams.item[past], marks)
     age = clocked.reading[past[-1]] - clocked.reading[past] + wait[0]
     faded = np.exp(-process.rates * age[:, None]) * process.rates
-    raised: np.ndarray = weight * (faded @ process.theta[2:])
+    raised: np.ndarray = weight * (faded @ process.theta[2 : 2 + len(process.rates)])
     return raised
 
 

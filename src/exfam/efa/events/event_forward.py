@@ -213,11 +213,15 @@ class LiveStreams:
         time: Float[np.ndarray, "n"],
     ) -> torch.Tensor:
         """Parameters of the value of an item that comes next, at given times."""
-        inputs = self.values[part.column].inputs(rows, item)
+        past = self.values[part.column]
+        own = inputs = past.inputs(rows, item)
+        if part.times is not None:
+            wait, local = time - self.time[rows], self.model.time.clock.local(time)
+            inputs = part.times.inputs(own, wait, time - past.time[rows, item], local)
         eta = part.eta(inputs, item)
         if part.correction is None:
             return eta
-        moved = self._attend(part.correction, rows, time, (item, inputs[:, 1:]))
+        moved = self._attend(part.correction, rows, time, (item, own[:, 1:]))
         return eta + torch.from_numpy(moved)
 
     def _attend(
@@ -369,5 +373,5 @@ def _draw_values(
     z = part.family.sample(live.eta(part, rows, item, time), generator=generator).double().numpy()
     has = part.observed_share[item] > random.random(len(rows))
     past = live.values[part.column]
-    past.add(rows[has], item[has], part.input_of(z[has]))
+    past.add(rows[has], item[has], part.input_of(z[has]), time[has])
     return np.where(has, part.restored_values(z, item), np.nan)

@@ -19,11 +19,15 @@ from exfam.efa.events.event_values import N_INPUTS, ValuePart
 
 @dataclass(frozen=True, eq=False)
 class PastValues:
-    """Of each stream and item, what `past_inputs` has of the next event: counts, sums, the last."""
+    """Of each stream and item, what `past_inputs` has of the next event: counts, sums, the last.
+
+    `time`: of the last value, NaN where there is none
+    """
 
     count: Float[np.ndarray, "streams items_and_unknown"]
     total: Float[np.ndarray, "streams items_and_unknown"]
     last: Float[np.ndarray, "streams items_and_unknown"]
+    time: Float[np.ndarray, "streams items_and_unknown"]
 
     @classmethod
     def of(
@@ -34,7 +38,8 @@ class PastValues:
         value = streams.groups.values[part.column].astype(np.float64)
         z = part.input_of(part.standard(value, streams.item))
         shape = (len(past[0]), len(part.units))
-        own, before = cls(*(np.zeros(shape) for _ in range(3))), -1
+        count, total, latest = (np.zeros(shape) for _ in range(3))
+        own, before = cls(count, total, latest, np.full(shape, np.nan)), -1
         for row, (stream, last) in enumerate(zip(*past, strict=True)):
             first = streams.start[stream]
             if row and stream == past[0][row - 1]:
@@ -46,10 +51,11 @@ class PastValues:
             np.add.at(own.count[row], item, 1.0)
             np.add.at(own.total[row], item, z[use])
             own.last[row, item] = z[use]
+            own.time[row, item] = streams.time[use]
         return own
 
     def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "PastValues":
-        return PastValues(self.count[chosen], self.total[chosen], self.last[chosen])
+        return PastValues(*(column[chosen] for column in vars(self).values()))
 
     def inputs(self, rows: np.ndarray, item: np.ndarray) -> Float[np.ndarray, "n inputs"]:
         """What the value of an item is given."""
@@ -60,11 +66,12 @@ class PastValues:
         inputs[:, 3] = count > 0
         return inputs
 
-    def add(self, rows: np.ndarray, item: np.ndarray, z: np.ndarray) -> None:
+    def add(self, rows: np.ndarray, item: np.ndarray, z: np.ndarray, time: np.ndarray) -> None:
         """Take in a value of each of these streams."""
         self.count[rows, item] += 1
         self.total[rows, item] += z
         self.last[rows, item] = z
+        self.time[rows, item] = time
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.efa.events.event_attention import AttentionCorrection
 from exfam.efa.events.event_items import ItemPart, fit_item_part
 from exfam.efa.events.event_streams import EventStreams, Spells, observed_values, spells_of
-from exfam.efa.events.event_values import ValuePart, fit_value_part
+from exfam.efa.events.event_values import ValueFits, ValuePart
 from exfam.efa.events.fit_attention import AttentionFit
 from exfam.efa.events.fit_time import TimeOptions, fit_time_part
 from exfam.efa.events.time_part import TimePart
@@ -140,16 +140,24 @@ def fit_event_model(
     if groups.item is not None:
         items = fit_item_part(streams, trained[0], n_items=n_items, seed=int(estimator.seed))
         choices["item"] = items.nats
-    families = {
-        column: _family_of(estimator, streams, column)
+    fits = {
+        column: ValueFits(
+            streams,
+            column,
+            _family_of(estimator, streams, column),
+            clock=fitted.part.clock,
+            n_items=n_items,
+            zone=zone,
+        )
         for column in groups.values
         if observed_values(streams, column).any()
     }
+    timed = {column: fit.is_timed(trained[0]) for column, fit in fits.items()}
 
     def values_of(chosen: Bool[np.ndarray, "events"]) -> tuple[ValuePart, ...]:
         return tuple(
-            fit_value_part(streams, column, family, chosen=chosen, n_items=n_items)
-            for column, family in families.items()
+            fit.part(chosen, timed=timed[column])
+            for column, fit in fits.items()
             if (observed_values(streams, column) & chosen).any()
         )
 

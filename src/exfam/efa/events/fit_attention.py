@@ -207,7 +207,7 @@ class AttentionFit:
         kept, n = np.flatnonzero(observed), len(streams.time)
         z, eta = torch.ones(n, dtype=torch.float64), torch.zeros(n, part.family.n_params)
         nats, eta = torch.zeros(n, dtype=torch.float64), eta.double()
-        z[kept], eta[kept] = part.targets(streams, kept)
+        z[kept], eta[kept] = part.targets(streams, self.time.clock, kept)
         nats[kept] = part.family.log_prob(z[kept], eta[kept])
         targets = ValueTargets(part.family, z, eta, nats)
         problem = _Problem(part.tokens(streams, self.time.clock, network), targets, learned, judged)

@@ -22,6 +22,7 @@ from exfam.efa.events.fit_waits import (
     fit_frailty,
     fit_intensity,
     usual_decays,
+    usual_steps,
 )
 from exfam.efa.events.time_part import TieModel, TimePart, WaitMixture, clocked_spells
 from exfam.efa.events.wait_processes import ClockedSpells, WaitProcess
@@ -182,7 +183,8 @@ def _clock(streams: EventStreams, spells: object, chosen: Chosen, zone: str | No
 
 def _processes(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
     """How each process that may be mixed is fitted."""
-    frail = n_streams >= _LEAST_STREAMS and options.base == "auto"
+    several = n_streams >= _LEAST_STREAMS
+    frail = several and options.base == "auto"
 
     def poisson(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         frailty = fit_frailty(clocked, chosen) if frail else None
@@ -203,7 +205,16 @@ def _processes(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
     def renewal_by_past(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         return fit_renewal(clocked, chosen, n_items=options.n_items, by_past=True)
 
-    fits: dict[str, Fit] = {"poisson": poisson, "hawkes": hawkes, "renewal": renewal}
+    def by_age(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
+        plan = IntensityPlan(
+            np.zeros(0), n_items=options.n_items, steps=usual_steps(clocked, chosen)
+        )
+        return fit_intensity(clocked, chosen, plan)
+
+    fits: dict[str, Fit] = {"poisson": poisson}
+    # Of one stream, what comes next is at an age that it did not have before.
+    fits |= {"poisson by age": by_age} if several else {}
+    fits |= {"hawkes": hawkes, "renewal": renewal}
     fits["renewal by past waits"] = renewal_by_past
     if options.has_items and options.n_items > 1:
         fits["hawkes by item"] = lambda clocked, chosen: hawkes(clocked, chosen, by_item=True)

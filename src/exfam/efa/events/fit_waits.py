@@ -20,6 +20,8 @@ from exfam.kernels.decays import decayed_gradients, decayed_sums
 _WEIGHT_SPREAD, _SLOPE_SPREAD = 0.7, 2.0
 _LOWEST = 1e-12
 _MOST_DECAYS = 10
+# Events of each step of a rate at least, and steps at most.
+_STEP_EVENTS, _MOST_STEPS = 20, 12
 
 Chosen = Bool[np.ndarray, "spells"]
 
@@ -38,6 +40,15 @@ def usual_decays(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "d
     long = max(float((clocked.age + clocked.high)[chosen].max()) / 4, 4 * short)
     n = int(np.clip(round(1.5 * np.log10(long / short)), 2, _MOST_DECAYS))
     return 1.0 / np.geomspace(short, long, n)
+
+
+def usual_steps(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "steps"]:
+    """Ages of streams between which events are about equally many, from 0 on."""
+    own = chosen & (clocked.spells.event >= 0)
+    n = int(np.clip(own.sum() // _STEP_EVENTS, 1, _MOST_STEPS))
+    age = (clocked.age + clocked.high)[own]
+    inner = np.quantile(age, np.arange(1, n) / n) if n > 1 else np.zeros(0)
+    return np.unique(np.append(0.0, inner))
 
 
 def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"]:
@@ -102,12 +113,16 @@ def _log_likelihood(
 
 @dataclass(frozen=True, eq=False)
 class IntensityPlan:
-    """Which terms an intensity has: its decays, and what weighs the events that excite."""
+    """Which terms an intensity has: its decays, what weighs the events that excite, and steps.
+
+    With steps, their heights are in place of the constant rate.
+    """
 
     rates: Float[np.ndarray, "decays"]
     frailty: Float[np.ndarray, "2"] | None = None
     n_items: int = 0
     by_item: bool = False
+    steps: Float[np.ndarray, "steps"] | None = None
 
 
 def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -> IntensityProcess:
@@ -130,7 +145,11 @@ class _IntensityFit:
         spells = clocked.spells[chosen]
         self.before, self.is_event = spells.before, spells.event >= 0
         self.low, self.high = clocked.low[chosen], clocked.high[chosen]
-        self.free = np.array([True, plan.frailty is not None] + [True] * len(plan.rates))
+        self.steps = np.zeros(0) if plan.steps is None else plan.steps
+        n_rates, n_steps = len(plan.rates), len(self.steps)
+        self.decays = slice(2, 2 + n_rates)
+        free = [not n_steps, plan.frailty is not None] + [True] * (n_rates + n_steps)
+        self.free = np.array(free)
         self.n_theta = int(self.free.sum())
         marks = clocked.marks if len(plan.rates) else None
         stats = np.array([0.0, 0.0, 1.0])
@@ -153,6 +172,7 @@ class _IntensityFit:
         theta = np.full(len(self.free), 0.5 / max(1, len(self.plan.rates)))
         theta[0] = rate * (0.5 if len(self.plan.rates) else 1.0)
         theta[1] = 0.5
+        theta[self.decays.stop :] = rate
         return np.concatenate(
             [np.log(theta[self.free]), np.zeros(self.n_weights + (self.marks is not None))]
         )
@@ -167,7 +187,8 @@ class _IntensityFit:
         if self.marks is not None:
             slope[0] = numbers[-1]
         frailty = np.ones(2) if self.plan.frailty is None else self.plan.frailty
-        return IntensityProcess(theta, self.plan.rates, log_weight, slope, frailty)
+        rates = self.plan.rates
+        return IntensityProcess(theta, rates, log_weight, slope, frailty, self.steps)
 
     def _excited(self, process: IntensityProcess) -> tuple[np.ndarray, np.ndarray]:
         clocked, streams = self.clocked, self.clocked.streams
@@ -184,8 +205,8 @@ class _IntensityFit:
         if matrices is None:
             weight, excited = self._excited(process)
             gained, spent = unit.gained.copy(), unit.spent.copy()
-            gained[:, 2:] *= excited
-            spent[:, 2:] *= excited
+            gained[:, self.decays] *= excited
+            spent[:, self.decays] *= excited
             matrices = _Matrices(gained, spent, unit.cells)
             self._fixed = None if self.is_moving else matrices
         nats, slope = _log_likelihood(matrices, process.theta, self.is_event)
@@ -201,11 +222,11 @@ class _IntensityFit:
         self, process: IntensityProcess, slope: np.ndarray
     ) -> Float[np.ndarray, "events"]:
         """The gradient of the weight of each event."""
-        streams = self.clocked.streams
-        terms = slope[:, None] * self.unit.gained[:, 2:] - self.unit.spent[:, 2:]
+        streams, decays = self.clocked.streams, self.decays
+        terms = slope[:, None] * self.unit.gained[:, decays] - self.unit.spent[:, decays]
         upstream = np.zeros((len(streams.time), len(process.rates)))
         after = self.before >= 0
-        upstream[self.before[after]] = (terms * process.theta[2:])[after]
+        upstream[self.before[after]] = (terms * process.theta[decays])[after]
         parts = (self.clocked.reading, streams.start, streams.stop, upstream, process.rates)
         return np.asarray(decayed_gradients(*parts))
 

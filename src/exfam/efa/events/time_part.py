@@ -41,7 +41,7 @@ _LENGTHS = np.array([1, 2, 3, 5, 9, 17])
 _TIE_FIRMNESS = 10.0
 _CLOCK = ("speed", "changes", "offsets")
 _FIELDS = {
-    IntensityProcess: ("theta", "rates", "log_weight", "slope", "frailty"),
+    IntensityProcess: ("theta", "rates", "log_weight", "slope", "frailty", "steps"),
     RenewalProcess: ("mean", "log_scale", "log_share", "slope", "scales"),
 }
 
@@ -283,7 +283,7 @@ class TimePart:
         for number, name in enumerate(config["processes"]):
             kind = RenewalProcess if name == "renewal" else IntensityProcess
             named = {name: arrays.get(f"process{number}.{name}") for name in _FIELDS[kind]}
-            # Renewal processes of older folders do not go by the past.
+            # Processes of older folders do not go by the past or have no steps.
             processes.append(kind(**{n: own for n, own in named.items() if own is not None}))
         clock = EventClock(*(arrays[f"clock.{name}"] for name in _CLOCK))
         shares, pace = arrays["mixture.shares"], StreamPace()

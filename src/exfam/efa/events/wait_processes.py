@@ -3,18 +3,19 @@
 A process gives, from a state of the past, the logs of its survival function and of its hazard,
 after a wait w on the clock of `EventClock`. Two kinds:
 
-    intensity:  h(w) = t0 + t1 (n + a) / (A + w + b) + sum_k t_k r_k E_k exp(-r_k w),
+    intensity:  h(w) = t0 + t1 (n + a) / (A + w + b) + sum_k t_k r_k E_k exp(-r_k w) + c(A + w),
 
-where n stamps came in the time A that the stream has been observed, and E_k is the sum over past
-events of exp(weight - r_k age): a Poisson process, one whose rate is the stream's own (gamma with
-shape a and rate b before anything is seen), and a Hawkes process, in any mixture; and
+where n stamps came in the time A that the stream has been observed, E_k is the sum over past
+events of exp(weight - r_k age), and c has steps: a Poisson process, one whose rate is the stream's
+own (gamma with shape a and rate b before anything is seen), a Hawkes process, and one whose rate
+goes by how long a stream has been observed, in any mixture; and
 
     renewal:    f(w) = sum_m share_m(last item) LogNormal(w; mean_m + s, scale_m),
 
 where s is 0, or linear in the logs of the stream's past waits and in its last value.
 
 Integrals are closed forms: those of the terms above are t0 w, t1 (n + a) log((A + w + b) / (A + b))
-and t_k E_k (1 - exp(-r_k w)).
+and t_k E_k (1 - exp(-r_k w)); that of c is a sum over its steps.
 """
 
 from abc import ABC, abstractmethod
@@ -79,8 +80,9 @@ class WaitProcess(ABC):
 class IntensityProcess(WaitProcess):
     """A sum of rates, each of them above 0.
 
-    `theta`: t0, t1 and t_k; `log_weight`: of events by item, the last of unknown ones; `slope`:
-    what a value adds to that, then the center and the scale of values; `frailty`: a and b
+    `theta`: t0, t1, t_k and the heights of the steps; `log_weight`: of events by item, the last of
+    unknown ones; `slope`: what a value adds to that, then the center and the scale of values;
+    `frailty`: a and b; `steps`: the ages at which they begin
     """
 
     theta: Float[np.ndarray, "terms"]
@@ -88,6 +90,7 @@ class IntensityProcess(WaitProcess):
     log_weight: Float[np.ndarray, "items_and_unknown"]
     slope: Float[np.ndarray, "3"]
     frailty: Float[np.ndarray, "2"]
+    steps: Float[np.ndarray, "steps"] = field(default_factory=lambda: np.zeros(0))
 
     def weights(
         self, item: Int64[np.ndarray, "n"], value: Float[np.ndarray, "n"] | None
@@ -103,14 +106,19 @@ class IntensityProcess(WaitProcess):
         shape, rate = self.frailty
         own = (state.count + shape) * np.log1p(wait / (state.age + rate))
         faded = state.excited * -np.expm1(-self.rates * wait[:, None])
-        return np.column_stack([wait, own, faded])
+        low, high = state.age[:, None], (state.age + wait)[:, None]
+        stops = np.append(self.steps[1:], np.inf)[: len(self.steps)]
+        stepped = (np.minimum(high, stops) - np.maximum(low, self.steps)).clip(min=0.0)
+        return np.column_stack([wait, own, faded, stepped])
 
     def terms(self, state: PastState, wait: Waits) -> Float[np.ndarray, "n terms"]:
         """Each term of the rate, before its coefficient."""
         shape, rate = self.frailty
         own = (state.count + shape) / (state.age + wait + rate)
         now = self.rates * state.excited * np.exp(-self.rates * wait[:, None])
-        return np.column_stack([np.ones_like(wait), own, now])
+        step = np.searchsorted(self.steps, state.age + wait, side="right")[:, None] - 1
+        stepped = step == np.arange(len(self.steps))
+        return np.column_stack([np.ones_like(wait), own, now, stepped])
 
     def log_survival(self, state: PastState, wait: Waits) -> Waits:
         survival: Waits = -(self.integrals(state, wait) @ self.theta)
