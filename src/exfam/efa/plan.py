@@ -147,7 +147,9 @@ def _families(estimator: Any, groups: Groups) -> dict[str, Family]:
     if not isinstance(estimator.family, str) or estimator.family != "auto":
         return choose_families(estimator.family, groups)
     causal, seed = estimator.direction == "causal", int(estimator.seed)
-    options = ValueOptions(causal=causal, ordered=bool(groups.ordered), seed=seed)
+    ordered = bool(groups.ordered)
+    near = ordered or groups.position is not None
+    options = ValueOptions(causal=causal, ordered=ordered, near=near, seed=seed)
     schema = Schema.of(groups, families={}, attributes=_attributes(estimator, groups))
     known = given_columns(schema.attributes, groups.position)
     return {column: auto_family(groups, column, options, known) for column in groups.values}

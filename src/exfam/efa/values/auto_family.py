@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
@@ -154,7 +154,7 @@ def _best(
     known: Sequence[GivenColumn],
     n: int,
 ) -> Family:
-    """The usual family, or one whose nats are better where a simple base predicts by both."""
+    """The usual family, or one that a simple base predicts better by, and not by chance."""
     if n < LEAST_TO_COMPARE:
         return usual
     share = min(1.0, _MOST_TO_COMPARE / n)
@@ -165,12 +165,16 @@ def _best(
     cells = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
     simple = replace(options, rank=0)
     fits = {family: _Fit.of(cells, n_items + 1, family, simple) for family in (usual, *others)}
-    best = max(fits, key=lambda family: fits[family].nats - LEAST_OF_OTHERS * (family != usual))
+    best = usual
+    for family in others:
+        gain, error = fits[family].gain_over(fits[best])
+        if gain > LEAST_OF_OTHERS + error:
+            best = family
     has_bins = isinstance(usual, StudentT) and n >= LEAST_FOR_BINS
     bins = histogram_of(cells.value) if has_bins else None
     if bins is None or fits[best].missed(bins) < _LEAST_MISSED:
         return best
-    gain = _Fit.of(cells, n_items + 1, bins, simple).nats - fits[best].nats
+    gain, _ = _Fit.of(cells, n_items + 1, bins, simple).gain_over(fits[best])
     return bins if gain > LEAST_GAIN else best
 
 
@@ -181,25 +185,34 @@ class _Fit:
     family: Family
     value: Float64[Tensor, "cells"]
     eta: Float64[Tensor, "cells params"]
+    group: Int64[np.ndarray, "cells"]
     n_numbers: int
 
     @classmethod
     def of(cls, cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> "_Fit":
         scaled = scaled_to(family, torch.from_numpy(cells.value))
         standard = cells.with_value(base_values(scaled, torch.from_numpy(cells.value)).numpy())
-        base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
+        base, kept = fit_and_keep(standard, n_items, scaled.of_units, options, judged=False)
         value = torch.from_numpy(cells.value[kept.cells])
         predicted = scaled if isinstance(scaled, Scaled) else base.family
-        return cls(predicted, value, base.eta_of(kept.features), len(base.numbers))
+        group = cells.group[kept.cells]
+        return cls(predicted, value, base.eta_of(kept.features), group, len(base.numbers))
 
     @cached_property
-    def nats(self) -> float:
-        """The mean log-density less what its numbers, fitted to the same values, gain by chance.
+    def nats(self) -> Float64[np.ndarray, "cells"]:
+        """Log-densities less what the numbers, fitted to the same values, gain by chance.
 
         Source: Akaike (1974).
         """
-        mean = float(self.family.log_prob(self.value, self.eta).mean())
-        return mean - self.n_numbers / len(self.value)
+        found = self.family.log_prob(self.value, self.eta).numpy()
+        return found - self.n_numbers / len(self.value)
+
+    def gain_over(self, other: "_Fit") -> tuple[float, float]:
+        """Mean nats that this one is ahead by, and their standard error between groups."""
+        more = self.nats - other.nats
+        gain = float(more.mean())
+        by_group = np.bincount(self.group, more - gain)
+        return gain, float(np.sqrt(np.square(by_group).sum())) / len(more)
 
     def missed(self, bins: Histogram) -> float:
         """The divergence of the bins' shares from predicted ones, less what chance adds to it."""

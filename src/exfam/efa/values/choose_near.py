@@ -1,34 +1,41 @@
 """Whether neighbors are worth a kernel, by groups that it was not fitted to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.factor_em import FactorModel
 from exfam.efa.values.features import ValueFeatures, add_near, joined, spread_of
-from exfam.efa.values.fit_near import MOST_TARGETS, fit_near, near_is_ahead
+from exfam.efa.values.fit_near import MOST_TARGETS, fit_near
 from exfam.efa.values.near_kernel import NearKernel
 
 # Of so many cells, or fewer, features of each part of the groups are by a kernel of the other ones;
 # of more cells a kernel is fitted to few. And as many as it is judged by, at most.
-FEW_CELLS, N_PARTS, MOST_JUDGED = 4 * MOST_TARGETS, 4, 40_000
+FEW_CELLS, N_PARTS, MOST_JUDGED = 4 * MOST_TARGETS, 4, 10_000
+# So many nats a value must be gained, and beyond them so many of all values together.
+LEAST_GAIN, LEAST_IN_ALL = 0.002, 4.0
 
 Groups = Int64[np.ndarray, "groups"]
+# The mean log-density of some cells, of which these are the features, by a head fitted to them.
+Judge = Callable[[ValueFeatures, Int64[np.ndarray, "cells"]], float]
 
 
 @dataclass(frozen=True, eq=False)
 class NearCells:
     """Standardized cells and their features without neighbors, of those that are `held`.
 
-    The others are no context. `features` and `held` are in order.
+    The others are no context. `features` and `held` are in order. Without a judge there is a
+    kernel, whatever it gains.
     """
 
     cells: ValueCells
     features: ValueFeatures
     held: Int64[np.ndarray, "held"]
     model: FactorModel
+    nats: Judge | None
     causal: bool
     ordered: bool
     seed: int
@@ -39,6 +46,8 @@ class NearCells:
         kernel = self._kernel(every)
         if kernel is None:
             return None
+        if self.nats is None:
+            return kernel, self._features(kernel, every)[1]
         order = np.random.default_rng(self.seed).permutation(every)
         if len(self.held) <= FEW_CELLS:
             found = self._by_others(order)
@@ -82,6 +91,7 @@ class NearCells:
         return which[is_held], found.take(np.flatnonzero(is_held))
 
     def _is_ahead(self, found: tuple[np.ndarray, ValueFeatures]) -> bool:
+        assert self.nats is not None
         which, features = found
-        value: Float64[np.ndarray, "judged"] = self.cells.value[self.held[which]]
-        return near_is_ahead(value, self.features.take(which), features)
+        rows, least = self.held[which], LEAST_GAIN + LEAST_IN_ALL / len(which)
+        return self.nats(features, rows) > self.nats(self.features.take(which), rows) + least

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Float64, Int64
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.near_kernel import SWING, NearKernel, conditional_near, near_rows, window_of
 
 # Cells that numbers are fitted to, fewest of all, and steps at most.
@@ -21,10 +20,6 @@ _LEAST_SEASON, _ERRORS, _AS_MUCH, _LEAST_PAIRS = 0.1, 6.0, 0.05, 50
 _START = np.log([0.2, 0.2, 0.2, 0.1, 0.1, 3.0, 6.0, 10.0, 10.0, 0.2, *(5 * [1.0])])
 # Tails of the predictions' errors; how firmly numbers are held at the start, and within what.
 _DF, _HOLD, _MOST_CHANGE = 6.0, 0.5, 8.0
-# So many nats a value must be gained, and beyond them so many of all values together.
-LEAST_GAIN, LEAST_IN_ALL = 0.002, 2.0
-# Of values that are all alike there is no error.
-_TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = Float64[np.ndarray, "numbers"]
 Columns = Float64[np.ndarray, "cells"]
@@ -81,19 +76,6 @@ def _fitted(
     options = {"maxiter": MOST_STEPS, "ftol": 1e-6}
     found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return NearKernel(found.x, kernel.lags, kernel.unit, kernel.period)
-
-
-def near_is_ahead(value: Columns, old: ValueFeatures, new: ValueFeatures) -> bool:
-    """Whether linear predictions of standardized values gain by the new features' neighbors."""
-    nats = []
-    for features in (old, new):
-        weight = (old.variance / features.variance) ** 0.5
-        columns = [np.ones(len(value)), features.mean, features.level, *features.neighbors.T]
-        inputs = np.stack(columns, 1) * weight[:, None]
-        slopes = np.linalg.lstsq(inputs, value * weight, rcond=None)[0]
-        error = value * weight - inputs @ slopes
-        nats.append(0.5 * np.log(max(np.mean(error**2), _TINY)) - np.log(weight).mean())
-    return bool(nats[1] < nats[0] - LEAST_GAIN - LEAST_IN_ALL / len(value))
 
 
 def _unit(cells: ValueCells, *, ordered: bool) -> Float64[np.ndarray, "coordinates"] | None:

@@ -64,7 +64,7 @@ class ClassHead:
 
         thresholds = _thresholds_of(table.margin)
         start = [*location_start(1.8), *scale_start(0.5), *POOL_START, *thresholds]
-        return fit_head_numbers(nats, start, len(value))
+        return fit_head_numbers(nats, start, inputs.features.n_context)
 
     def eta(self, data: HeadData, numbers: Found) -> Float64[Tensor, "cells classes"]:
         """Log-probabilities of all cells."""

@@ -96,7 +96,7 @@ class CountHead:
         if data.table is not None:
             start += [*POOL_START, _START_BIAS, *(_N_SIZES - 1) * [0.0]]
         start += amounts_start(data.features)
-        return fit_head_numbers(nats, start, len(value))
+        return fit_head_numbers(nats, start, inputs.features.n_context)
 
     def eta(self, data: HeadData, numbers: Found) -> Float64[Tensor, "cells params"]:
         """Parameters of all cells."""

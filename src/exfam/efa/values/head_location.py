@@ -255,7 +255,7 @@ class LocationHead:
         if data.table is not None:
             weights = [_START_WEIGHT, 0.0, 1.0, 0.5]
         start = [*location_start(), *scale, _START_EXCESS, *weights, *amounts_start(data.features)]
-        return fit_head_numbers(nats, start, len(value))
+        return fit_head_numbers(nats, start, inputs.n_context)
 
     def eta(self, data: HeadData, numbers: Found) -> Columns:
         """Parameters of all cells."""

@@ -29,7 +29,7 @@ LOG_NU, LOG_DF, LOG_ALPHA = (-1.0, 5.0), (-2.0, 5.0), (-5.0, 8.0)
 # Conditional means are cut there, in standard deviations of all values.
 _MOST_MEAN = 30.0
 # In the scale they are cut here, and have a tighter prior: a parabola of few cells would make
-# others that lie farther out all but certain.
+# others that lie farther out all but certain. They say how groups differ: it is for each group.
 _MOST_IN_SCALE, _STIFF = 2.5, 100.0
 N_LOCATION, N_SCALE = 5, 7
 _BENT = slice(N_LOCATION + 2, N_LOCATION + 4)
@@ -110,13 +110,15 @@ def location_and_log_scale(
     return location, log_scale.clamp(-20.0, 20.0)
 
 
-def fit_head_numbers(nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int) -> Found:
+def fit_head_numbers(
+    nats: Callable[[Numbers], Tensor], start: list[float], n_context: Float64[Tensor, "cells"]
+) -> Found:
     """The numbers of the least mean nats, ridged to their start, by L-BFGS.
 
     The first are those of `location_and_log_scale`, of which c3 and c4 are held most firmly.
     """
     first, stiff = np.array(start), torch.ones(len(start), dtype=torch.float64)
-    stiff[_BENT] = _STIFF
+    stiff[_BENT], n_cells = _STIFF * (1.0 + float(n_context.mean())), len(n_context)
 
     def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
         at = torch.from_numpy(numbers).requires_grad_()

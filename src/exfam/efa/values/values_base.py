@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, SupportError
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.choose_near import NearCells
+from exfam.efa.values.choose_near import Judge, NearCells
 from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.effects import AttributeEffects
@@ -176,9 +176,12 @@ def fit_values(
 
 
 def fit_and_keep(
-    cells: ValueCells, n_items: int, family: Family, options: ValueOptions
+    cells: ValueCells, n_items: int, family: Family, options: ValueOptions, *, judged: bool = True
 ) -> tuple[ValuesBase, KeptFeatures]:
-    """The same, and features that a correction can be trained on; of observed cells."""
+    """The same, and features that a correction can be trained on; of observed cells.
+
+    `judged`: whether a kernel of neighbors must gain on groups that it was not fitted to
+    """
     observed, cells = np.flatnonzero(cells.observed), cells.only_observed()
     head = settled_head(family, cells.value)
     if head is None:
@@ -187,14 +190,25 @@ def fit_and_keep(
     _check_support(family, own)
     working = working_scale(cells.value, transform=head.transform, shift=head.shift)
     given = _Given(cells, n_items, head, working, options)
+    log_size = cells.log_size
     folds = folds_of(cells, seed=options.seed)
     choice = given.rank(folds)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
     kept = given.cross_fitted(folds, choice, model, table)
-    near, kept = given.near(kept, model) if options.near else (None, kept)
+
+    def data(features: ValueFeatures, rows: Int64[np.ndarray, "rows"]) -> HeadData:
+        return HeadData(features, working, table, None if log_size is None else log_size[rows])
+
+    def nats(features: ValueFeatures, rows: Int64[np.ndarray, "rows"]) -> float:
+        found = data(features, rows)
+        eta = head.eta(found, head.fit(found, own[rows]))
+        if found.log_size is not None:
+            eta[:, 0] += torch.from_numpy(found.log_size)
+        return float(head.family.log_prob(torch.from_numpy(own[rows]), eta).mean())
+
+    near, kept = given.near(kept, model, nats if judged else None) if options.near else (None, kept)
     few = kept.some(MOST_FOR_HEAD)
-    sizes = None if cells.log_size is None else cells.log_size[few.cells]
-    numbers = head.fit(HeadData(few.features, working, table, sizes), own[few.cells])
+    numbers = head.fit(data(few.features, few.cells), own[few.cells])
     base = ValuesBase(
         options, head, working, model, table, numbers, choice.scores, choice.prior_items, near
     )
@@ -258,13 +272,13 @@ class _Given:
         return KeptFeatures(joined(parts).take(some), rows[some])
 
     def near(
-        self, kept: KeptFeatures, model: FactorModel
+        self, kept: KeptFeatures, model: FactorModel, nats: Judge | None
     ) -> tuple[NearKernel | None, KeptFeatures]:
-        """A kernel of neighbors, if features gain by it, and features with it."""
+        """A kernel of neighbors, if features gain `nats` by it, and features with it."""
         order, options = np.argsort(kept.cells), self.options
         near = NearCells(
             self.standard, kept.features.take(order), kept.cells[order], model,
-            causal=options.causal, ordered=options.ordered, seed=options.seed,
+            nats, causal=options.causal, ordered=options.ordered, seed=options.seed,
         )  # fmt: skip
         found = near.with_kernel()
         if found is None:
