@@ -13,6 +13,7 @@ from exfam.catalog.normalizer import log_prob_of
 from exfam.checks import ExfamError
 from exfam.columns.label_index import index_of
 from exfam.columns.results import PlottedResult
+from exfam.efa.base.known import inner_base
 from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.sets import Where
 from exfam.efa.blanks import append_blank
@@ -38,8 +39,9 @@ class Contributions(PlottedResult):
     estimates a probability: that the group holds the item (ridge regression), or that the item
     comes next (transitions, mixed). `base` is a function of it and of the item's popularity, the
     same for all candidates, and `classes`: what it has by the latent classes of groups, 0 without
-    any (see `exfam.efa.base.classes`); of sequences seen on both sides the score is what goes into
-    it, in nats. `correction` is what attention adds, weighed by validation.
+    any (see `exfam.efa.base.classes`), and `known`: what it has by attributes that are known
+    beforehand; of sequences seen on both sides the score is what goes into it, in nats.
+    `correction` is what attention adds, weighed by validation.
 
     They make the probability `corrected`: exp(eta), divided by the sum over all items. Validation
     may have mixed in a `share` of `alone`, the probability by the base as if nothing corrected it,
@@ -61,6 +63,7 @@ class Contributions(PlottedResult):
     probability: Numbers
     share: float
     classes: Numbers
+    known: Numbers
     candidate: Int64[np.ndarray, "entries"]
     context: np.ndarray
     contribution: Float64[np.ndarray, "entries"]
@@ -127,7 +130,7 @@ def contributions(
     code = groups.item if candidate is None else candidate
     group = group_of_elements(groups)
     # Of no groups there are no batches.
-    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 8]
+    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 9]
     set_to_predict(members)
     with torch.inference_mode():
         for batch in evaluation_batches(groups, members):
@@ -138,9 +141,9 @@ def contributions(
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     index = index_of(vocabulary, "item")
-    is_sequence = first.direction == "causal" or isinstance(part.base, NeighborItems)
+    is_sequence = first.direction == "causal" or isinstance(inner_base(part.base), NeighborItems)
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
-    score, base, classes, correction, corrected, alone, probability = (
+    score, base, classes, known, correction, corrected, alone, probability = (
         number[order] for number in numbers
     )
     return Contributions(
@@ -154,6 +157,7 @@ def contributions(
         probability=probability,
         share=float(part.mix),
         classes=classes,
+        known=known,
         candidate=np.searchsorted(element[order], entry[sizes]),
         context=index.names_of(context[sizes], unknown=NOTHING),
         contribution=added[sizes],
@@ -183,8 +187,11 @@ def _of_base(
     if eta.bias is not None:
         correction = correction + eta.bias[item]
     scale, gate = part.weights()
-    by_classes = getattr(part.base, "lift", None)
-    lift = torch.zeros_like(without) if by_classes is None else by_classes(batch, where, item)
+    lifts = []
+    for name in ("lift", "lift_by_known"):
+        lift = getattr(part.base, name, None)
+        lifts.append(torch.zeros_like(without) if lift is None else lift(batch, where, item))
+    scale_of = scale[item] if scale.dim() else scale
     columns = (
         element,
         item,
@@ -194,7 +201,7 @@ def _of_base(
         torch.cat([added[row, position], without]),
         without + added.nansum(1),
         part.offset(batch, where).own(item),
-        lift * (scale[item] if scale.dim() else scale),
+        *(lift * scale_of for lift in lifts),
         correction * (gate[item] if gate.dim() else gate),
     )
     return [column.cpu().numpy() for column in columns]

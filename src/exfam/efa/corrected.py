@@ -16,6 +16,7 @@ from exfam.efa.networks.based import USUAL_WEIGHTS
 from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
 from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import add_to_bases, fit_value_bases, has_value_base, set_value_gate
+from exfam.efa.values.given import given_columns
 from exfam.estimator.gain import Gain
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -139,6 +140,7 @@ def _fit_fold(
             weight=plan.weight,
             search=search,
             ordered=estimator.encoding_ != "none" and is_line(plan.train),
+            known=given_columns([s for s in plan.schema.attributes if s.known or s.of_group]),
         )
         some = None
         if plan.validation is not None and plan.holds_out:

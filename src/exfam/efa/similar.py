@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import ExfamError, check_whole
 from exfam.columns.label_index import LabelIndex, index_of
 from exfam.columns.results import PlottedResult
+from exfam.efa.base.known import inner_base
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.networks.based import BasedItems, network_of
@@ -167,9 +168,8 @@ def item_directions(model: Any) -> Directions:
 
 def _item_directions(model: Any) -> Directions:
     first = model.members_[0]
-    base = (
-        getattr(first.item_part, "base", None) if isinstance(first.item_part, BasedItems) else None
-    )
+    part: Any = first.item_part
+    base = inner_base(part.base) if isinstance(part, BasedItems) else None
     if isinstance(base, LinearItems):
         return Directions.of(_weights(base), "weights")
     if isinstance(base, RidgeItems):

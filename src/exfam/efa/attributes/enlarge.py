@@ -9,6 +9,7 @@ from torch import Tensor
 
 from exfam.efa.attributes.item_attributes import ItemAttributes
 from exfam.efa.attributes.new_in_ridge import NewItems, with_new_items
+from exfam.efa.base.known import KnownItems
 from exfam.efa.base.like_items import LikeItems
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.new_items import WithNewItems
@@ -39,7 +40,9 @@ def enlarged_member(
 
 
 def enlarged_base(base: Any, new: NewItems) -> Any:
-    """A base of items with new ones after its own."""
+    """A base of items with new ones after its own; nothing known beforehand says more of them."""
+    if isinstance(base, KnownItems):
+        return base.with_base(enlarged_base(base.base, new))
     n_items = base.n_items + len(new.codes)
     if hasattr(base, "precision"):
         return with_new_items(base, new, n_items=n_items)

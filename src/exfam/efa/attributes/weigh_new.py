@@ -18,6 +18,7 @@ from exfam.efa.attributes.enlarge import biases_like
 from exfam.efa.attributes.item_attributes import ItemAttributes, NewItemWeights
 from exfam.efa.attributes.new_in_ridge import NewItems, with_new_items, without_items
 from exfam.efa.attributes.taste import fit_taste
+from exfam.efa.base.known import inner_base
 from exfam.efa.base.scoring import Tile, fit_numbers
 from exfam.efa.base.sets import Where
 from exfam.efa.gate import MOST_OUTPUTS
@@ -153,7 +154,7 @@ class _Hiding:
         part: Any = self.member.item_part
         if not isinstance(part, BasedItems):
             return []
-        base: Any = part.base
+        base: Any = inner_base(part.base)
         if not hasattr(base, "precision"):
             return [torch.from_numpy(self._new(width).share).float() for width in _WIDTHS]
         without = without_items(base, self.hidden)
@@ -220,7 +221,7 @@ class _Hiding:
         assert batch.item is not None
         every = torch.arange(len(self.like), device=hidden.device)
         seen = replace(batch, item=batch.item.masked_fill(torch.isin(batch.item, hidden), -1))
-        outputs = base.base.outputs(seen, where, every)
+        outputs = inner_base(base.base).outputs(seen, where, every)
         return [outputs @ share.to(outputs).T for share in self.bases]
 
 

@@ -1,5 +1,6 @@
 """The base of items that fits a model's direction, fitted or as an empty shape to be loaded."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,19 @@ import torch
 from jaxtyping import Float
 
 from exfam.efa.base.classes import ItemClasses
+from exfam.efa.base.fit_known import fit_known_items
 from exfam.efa.base.fit_neighbors import fit_neighbor_items
 from exfam.efa.base.fit_ridge import RidgeSearch, add_groups, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
+from exfam.efa.base.known import AFTER, BEFORE, KnownItems
 from exfam.efa.base.like_items import LikeItems
 from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import TransitionItems
+from exfam.efa.values.given import GivenColumn
 from exfam.groups import CONTEXT, TARGET, Groups
 
-ItemBases = RidgeItems | TransitionItems | NeighborItems | LikeItems
+ItemBases = RidgeItems | TransitionItems | NeighborItems | LikeItems | KnownItems
 
 
 def fit_item_base(
@@ -29,26 +33,36 @@ def fit_item_base(
     weight: Float[np.ndarray, "elements"] | None = None,
     search: RidgeSearch | None = None,
     ordered: bool = False,
+    known: Sequence[GivenColumn] = (),
 ) -> ItemBases:
     """Ridge scores where all others are seen, transitions where earlier ones are; or all of them.
 
     An element of weight 0 is context only; all others count alike, whatever their weight.
     `search`: of ridge scores, taken further: see `fit_ridge_items`; `ordered`: whether the order of
-    elements says something where all others are seen.
+    elements says something where all others are seen. `known`: what is known beforehand.
     """
     if weight is not None:
         role = TARGET if groups.role is None else groups.role
         groups = groups.with_(role=np.where(weight > 0, role, CONTEXT).astype(np.int8))
     options: dict[str, Any] = {"support": support, "seed": seed}
+    base: RidgeItems | TransitionItems | NeighborItems
     if direction == "causal":
-        return fit_transition_items(groups, n_items, **options)
-    ridge = fit_ridge_items(groups, n_items, **options, search=search)
-    return fit_neighbor_items(ridge, groups, **options) if ordered else ridge
+        base = fit_transition_items(groups, n_items, **options)
+        known = [*known, BEFORE]
+    else:
+        base = fit_ridge_items(groups, n_items, **options, search=search)
+        if ordered:
+            base = fit_neighbor_items(base, groups, **options)
+            known = [*known, BEFORE, AFTER]
+    return fit_known_items(base, groups, known, **options) if known else base
 
 
 def add_to_base(base: ItemBases, groups: Groups, *, support: str, seed: int) -> None:
     """Take in further groups after a fit."""
-    if isinstance(base, RidgeItems):
+    if isinstance(base, KnownItems):
+        add_to_base(base.base, groups, support=support, seed=seed)
+        base.take_in(groups)
+    elif isinstance(base, RidgeItems):
         add_groups(base, groups, support=support, seed=seed)
     else:
         base.add(groups)
@@ -56,6 +70,8 @@ def add_to_base(base: ItemBases, groups: Groups, *, support: str, seed: int) -> 
 
 def base_shape(base: ItemBases) -> dict[str, Any]:
     """What an empty base of the same shape is built by, as plain numbers."""
+    if isinstance(base, KnownItems):
+        return {"known": base.shape(), "base": base_shape(base.base)}
     if isinstance(base, LikeItems):
         return {"n_new": len(base.share), **base_shape(base.old)}
     if isinstance(base, NeighborItems):
@@ -71,6 +87,12 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
 def empty_base(shape: dict[str, Any]) -> ItemBases:
     """A base whose numbers are to be loaded."""
     base: Any
+    if "known" in shape:
+        known: Any = shape["known"]
+        columns = [GivenColumn(*column) for column in known["columns"]]
+        base = empty_base(shape["base"])
+        sizes = {name: known[name] for name in ("n_items", "n_counted")}
+        return KnownItems(base, columns, known["together"], **sizes)
     n_new = int(shape.get("n_new", 0))
     if "before" in shape:
         parts: Any = {name: empty_base(shape[name]) for name in ("ridge", "before", "after")}

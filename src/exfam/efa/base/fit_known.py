@@ -1,0 +1,157 @@
+"""Fits what known columns add to the base of items, if they add anything, to left-out groups."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from exfam.efa.base.fit_ridge import MOST_ITEMS
+from exfam.efa.base.fit_transitions import MOST_TARGETS, allowed_items, some_targets
+from exfam.efa.base.known import (
+    AFTER,
+    BEFORE,
+    N_RANGES,
+    KnownItems,
+    Together,
+    n_levels_of,
+    numbers_of,
+    own_elements,
+)
+from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.values.given import GivenColumn
+from exfam.groups import Groups
+
+# Counts of the popularity that levels have beside their own: what says most is chosen.
+BACK_OFFS = (2.0, 10.0, 50.0)
+# Columns that are tried together, those that say most, up to so many at once; their levels at most.
+MOST_COMBINED, MOST_AT_ONCE, MOST_LEVELS = 4, 3, 100_000
+# Numbers of all parts at most; how firmly weights are held at those of the base alone.
+_MOST_NUMBERS, _HOLD = 36_000_000, 1e-3
+# Nats of all targets that a part must gain, beside what chance gains.
+_LEAST_GAIN = 2.0
+# Of how many elements come before: 0, 1, 2, 3 or 4, 5 to 8, ...
+_EDGES_OF_INDEX = np.append(0.5, 2.0 ** np.arange(N_RANGES - 2) + 0.5)
+
+
+class _Inputs(NamedTuple):
+    """Outputs of the base and lifts, what is added to all, and the targets' own items."""
+
+    parts: Float[Tensor, "parts rows chosen"]
+    added: Float[Tensor, "rows chosen"]
+    item: Int64[Tensor, "rows"]
+
+
+def fit_known_items(
+    base: Any, groups: Groups, columns: Sequence[GivenColumn], *, support: str, seed: int
+) -> Any:
+    """The base with the columns that say something of items beside it; as it is without any."""
+    known = _counted(base, groups, columns, ())
+    best = _best(known, groups, support=support, seed=seed)
+    if best is None:
+        return base
+    together: list[Together] = []
+    alone = best.alone
+    largest = best.weights[1:].abs().argsort(descending=True, stable=True)[:MOST_COMBINED]
+    for size in range(2, MOST_AT_ONCE + 1):
+        more = _combinations(columns, sorted(largest.tolist()), size)
+        wider = _counted(base, groups, columns, together + more)
+        other = _best(wider, groups, support=support, seed=seed) if more else None
+        if other is None or (best.nats - other.nats) * best.n < len(more) + _LEAST_GAIN:
+            break
+        known, best, together = wider, other, together + more
+    if (alone - best.nats) * best.n < len(best.weights) + _LEAST_GAIN:
+        return base
+    known.weights.copy_(best.weights)
+    known.back_off.fill_(best.back_off)
+    return known.eval()
+
+
+def _counted(
+    base: Any, groups: Groups, columns: Sequence[GivenColumn], together: Sequence[Together]
+) -> KnownItems:
+    known = KnownItems(base, columns, together)
+    for number, column in enumerate(columns):
+        if column in (BEFORE, AFTER):
+            known.edges[number] = torch.from_numpy(_EDGES_OF_INDEX)
+        elif column.n is None:
+            values = [numbers_of(b, column, base.direction)[own] for b, own in own_elements(groups)]
+            edges = _edges(np.concatenate([np.zeros(0), *values]))
+            known.edges[number, : len(edges)] = torch.from_numpy(edges)
+    known.take_in(groups)
+    return known
+
+
+def _edges(values: Float[np.ndarray, "elements"]) -> Float[np.ndarray, "edges"]:
+    """Between the ranges of a number: each value by itself where there are few."""
+    distinct = np.unique(values)
+    if len(distinct) <= N_RANGES:  # of no elements there are none
+        return (distinct[:-1] + distinct[1:]) / 2
+    return np.unique(np.quantile(values, np.linspace(0, 1, N_RANGES + 1)[1:-1]))
+
+
+class _Best(NamedTuple):
+    """Weights of the base and of lifts, nats a target with and without these, and targets."""
+
+    weights: Float[Tensor, "parts"]
+    back_off: float
+    nats: float
+    alone: float
+    n: int
+
+
+def _best(known: KnownItems, groups: Groups, *, support: str, seed: int) -> _Best | None:
+    """The fit of the counts added to levels that says most; None without targets."""
+    found: list[_Best] = []
+    for back_off in BACK_OFFS:
+        known.back_off.fill_(back_off)
+        inputs = _inputs(known, groups, support=support, seed=seed)
+        if inputs is None:
+            return None
+        weights, nats = _fitted(inputs)
+        alone = found[0].alone if found else _fitted(inputs._replace(parts=inputs.parts[:1]))[1]
+        found.append(_Best(weights, back_off, nats, alone, len(inputs.item)))
+    return min(found, key=lambda best: best.nats)
+
+
+def _fitted(inputs: _Inputs) -> tuple[Float[Tensor, "parts"], float]:
+    parts = inputs.parts
+
+    def tiles(weights: Tensor) -> Iterator[Tile]:
+        for rows in rows_of_tiles(*inputs.added.shape):
+            slopes = parts[:, rows]
+            eta = torch.einsum("n,nri->ri", weights.to(slopes), slopes) + inputs.added[rows]
+            yield eta, list(slopes), inputs.item[rows], torch.ones_like(eta[:, :1])
+
+    alone = torch.eye(len(parts))[0]
+    return fit_numbers(tiles, start=alone, center=alone, hold=_HOLD)
+
+
+def _combinations(
+    columns: Sequence[GivenColumn], numbers: Sequence[int], size: int
+) -> list[Together]:
+    """Of so many columns at once, those whose levels together are not too many."""
+    tried = itertools.combinations(numbers, size)
+    return [part for part in tried if n_levels_of(columns, part) <= MOST_LEVELS]
+
+
+def _inputs(known: KnownItems, groups: Groups, *, support: str, seed: int) -> _Inputs | None:
+    chosen = known.count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
+    n_parts = len(known.weights)
+    most = max(100, min(MOST_TARGETS, _MOST_NUMBERS // ((n_parts + 1) * len(chosen))))
+    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    known.train()
+    for batch, where, own in some_targets(groups, chosen, known.n_items, most=most, seed=seed):
+        allowed = allowed_items(batch, where, chosen, known, support=support)
+        added = torch.zeros(allowed.shape).masked_fill_(~allowed, -torch.inf)
+        outputs = known.base.outputs(batch, where, chosen)
+        lifts = [lift.to(outputs) for lift in known.lifts(batch, where, chosen)]
+        found.append((torch.stack([outputs, *lifts]), added, own))
+    known.eval()
+    if not found:
+        return None
+    stacked, masks, items = zip(*found, strict=True)
+    return _Inputs(torch.cat(stacked, 1), torch.cat(masks), torch.cat(items))
