@@ -5,18 +5,21 @@ import torch
 
 from exfam.efa.base.fit_ridge import ridge_items
 from exfam.efa.base.histories import N_FILTERS
+from exfam.efa.base.known import AFTER, BEFORE, KnownItems
 from exfam.efa.base.neighbors import NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.sets import held_items
 from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.networks.based import present_elements
+from exfam.efa.values.given import GivenColumn
 from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
 
 N_ITEMS = 9
 NUMBERS = ((0.6, 0.3, 0.8, 0.3, 0.05, -1.0), (0.1, -0.2, 0.2, 0.1, -0.02, 0.3))
 PENALTY = np.linspace(1.0, 3.0, N_ITEMS)
-KINDS = ("ridge", "ridge of some", "transitions", "neighbors")
+KINDS = ("ridge", "ridge of some", "transitions", "neighbors", "known")
+COLUMNS = (GivenColumn("kind", False, 3), GivenColumn("size", True), BEFORE, AFTER)
 WEIGHTS = (0.6, 0.7, 0.5, -0.4)
 
 
@@ -27,7 +30,10 @@ def rich_groups(*, repeats=True, ranges=False, seed=1):
     item = groups.item.copy()
     item[[3, 6, 9]] = -1
     role = np.where(np.arange(len(item)) % 5 == 0, CONTEXT, TARGET).astype(np.int8)
-    groups = groups.with_(item=item, role=role)
+    kind, size = np.arange(len(item)) % 4 - 1, np.arange(len(lengths)) % 3 / 2
+    groups = groups.with_(
+        item=item, role=role, attributes={"kind": kind}, group_attributes={"size": size}
+    )
     if not ranges:
         return groups
     start = np.array([0, 0, 1, 5, 0, 11, 3, 16, 0, 20])[:, None]
@@ -49,6 +55,12 @@ def fit(kind, groups):
         before, after = (fit("transitions", own) for own in (line, backwards(line)))
         base = NeighborItems(fit("ridge of some", groups), before, after)
         base.weights.copy_(torch.tensor(WEIGHTS))
+        return base.eval()
+    if kind == "known":
+        base = KnownItems(fit("neighbors", groups), COLUMNS, [(0, 2), (1, 3)])
+        base.edges[1:, :2] = torch.tensor([0.25, 2.5])
+        base.take_in(groups)
+        base.weights.copy_(torch.tensor([0.9, 0.5, 0.4, 0.3, 0.2, 0.6, -0.3]))
         return base.eval()
     held = held_items(groups, N_ITEMS)
     base = ridge_items(held, PENALTY, most=N_ITEMS)

@@ -12,6 +12,7 @@ from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from estimator_cases import random_weights, ratings
 from exfam import EFA, ExfamError, LatentFactor, UnknownItemError
 from exfam.efa.base.histories import RECENT
+from exfam.efa.base.known import KnownItems
 from exfam.efa.base.neighbors import NeighborItems
 from exfam.efa.base.ridge_link import LinkInputs, ridge_link
 from exfam.efa.networks.based import present_elements
@@ -41,6 +42,8 @@ def linked(base, score, item, times, context):
     """The outputs of scores, by the equations of the bases."""
     if isinstance(base, NeighborItems):  # whose scores are outputs
         return score
+    if isinstance(base, KnownItems):
+        return score + base.lift_by_known(*context, item)
     popularity = ((base.count + 0.5) / (base.count + 0.5).sum())[item]
     if base.direction == "causal":
         chance = torch.maximum(score, 1e-6 * popularity)

@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from exfam.efa.base.like_items import LikeItems
 from exfam.efa.base.neighbors import NeighborItems, both_orders
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.sets import Where
@@ -55,7 +56,7 @@ class KnownItems(nn.Module):
 
     def __init__(
         self,
-        base: RidgeItems | TransitionItems | NeighborItems,
+        base: RidgeItems | TransitionItems | NeighborItems | LikeItems,
         columns: Sequence[GivenColumn],
         together: Sequence[Sequence[int]] = (),
         *,
