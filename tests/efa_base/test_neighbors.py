@@ -1,13 +1,19 @@
 """The base of sequences seen on both sides: against a process whose conditionals are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 import exfam
-from efa_base.item_bases import rich_groups
+from efa_base import item_bases
+from efa_base.item_bases import fit, outputs, rich_groups
 from exfam import EFA
+from exfam.efa.base.known import inner_base
 from exfam.efa.base.neighbors import NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
+from exfam.efa.networks.based import present_elements
 from exfam.groups import Groups
 
 N_ITEMS, LENGTH = 6, 12
@@ -79,13 +85,27 @@ def test_what_comes_before_goes_by_position_and_then_by_item():
     assert (np.diff(line.item.reshape(-1, 2)) >= 0).all()
     model = EFA(attention="none", support="none").fit(groups)
     again = EFA(attention="none", support="none").fit(other)
-    assert isinstance(model.members_[0].item_part.base, NeighborItems)
+    assert isinstance(inner_base(model.members_[0].item_part.base), NeighborItems)
     # The same item twice at one position is in one order or the other.
     own, others = (
         np.sort(fitted.log_prob(given).reshape(-1, LENGTH))
         for fitted, given in ((model, groups), (again, other))
     )
     np.testing.assert_allclose(own, others, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["neighbors", "known"])
+def test_among_equal_positions_an_item_says_nothing_of_itself(kind):
+    groups = rich_groups(ranges=True)
+    groups = groups.with_(position=np.arange(groups.n_rows) // 3 * 1.0, ordered=False)
+    base, batch = fit(kind, groups), groups.pad([6])
+    expected = outputs(base, batch)
+    for number, position in enumerate(present_elements(batch)[1]):
+        item = batch.item.clone()
+        item[0, position] = (item[0, position] + 4) % item_bases.N_ITEMS
+        changed = outputs(base, replace(batch, item=item))
+        torch.testing.assert_close(changed[number], expected[number])
+        assert (changed - expected).abs().max() > 0.01
 
 
 def test_groups_of_all_lengths_are_put_in_order():

@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import norm
@@ -351,3 +352,16 @@ def test_rows_in_order_are_held_out_in_stretches():
         for in_order in (False, True)
     ]
     assert scores[1] > scores[0] + 0.5
+
+
+def test_a_response_that_is_declared_a_count_has_probabilities_of_whole_numbers():
+    random = np.random.default_rng(0)
+    x = random.normal(size=60)
+    y = pd.Series(random.poisson(np.exp(x)), name="visits")
+    model = MaskedTableRegressor(kinds={"visits": "count"}, fast=True, progress=False)
+    model.fit({"x": x}, y)
+    values = np.arange(400)
+    nats = model.log_scores({"x": np.zeros(400)}, pd.Series(values, name="visits"))
+    assert np.exp(nats).sum() == pytest.approx(1.0, abs=0.01)
+    with pytest.raises(DataError, match="whole numbers from 0"):
+        model.log_scores({"x": [0.0]}, pd.Series([0.5], name="visits"))

@@ -281,7 +281,8 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         OrWord("auto", OrWord("binned", Families())),
         'the distribution of the response: "auto", Student\'s t of it or of its logarithms, whose '
         "heavy tails bear rows unlike those of training (of the attention network of 4 degrees of "
-        'freedom), or "student-t". The attention network alone knows "gaussian", "poisson", '
+        'freedom), or of a "count" in `kinds` a distribution of whole numbers from 0; '
+        'or "student-t". The attention network alone knows "gaussian", "poisson", '
         '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
         ' or "binned": a histogram of `n_bins` bins of equally many values. Where rows are '
         "held out to choose something, they also decide how wide one with a scale is",
@@ -315,6 +316,9 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
                     "`y` must hold numbers for a regressor, got texts. Use MaskedTableClassifier."
                 )
         family: Any = self.family
+        declared = (self.kinds or {}).get(given.name)
+        if isinstance(declared, str) and declared == "count" and family == "auto":
+            return Response(given.name, "count", None)
         if isinstance(family, str) and family in ("auto", "binned"):
             return Response(given.name, "numeric", StudentT(df=_DF) if family == "auto" else None)
         return Response(given.name, "numeric", number_family(family, argument="family"))

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from exfam.efa.base.like_items import LikeItems
-from exfam.efa.base.neighbors import NeighborItems, both_orders
+from exfam.efa.base.neighbors import NeighborItems, both_orders, ranks_along
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.sets import Where
 from exfam.efa.base.transitions import TransitionItems
@@ -294,7 +294,7 @@ def numbers_of(
         rank = torch.arange(batch.present.shape[1]).expand(batch.present.shape)
         if direction != "causal":
             line, opposite = both_orders(batch)
-            rank = (line if column == BEFORE else opposite).argsort(1)
+            rank = ranks_along(batch, line if column == BEFORE else opposite)
         return rank.double().cpu().numpy()
     assert column.name is not None
     held = batch.group_attributes if column.of_group else batch.attributes

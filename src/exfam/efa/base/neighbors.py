@@ -4,8 +4,9 @@
 
 with the outputs of ridge scores of all others, of transitions from the items before, and of
 transitions counted backwards from the items after. The four weights are fitted to targets whose
-group all three have left out. What comes before and after is by position, and among equal positions
-by the items' codes, so that the order of rows means nothing.
+group all three have left out. What comes before and after is by position; elements of one position
+are neither before nor after each other, and their order for others is by the items' codes, so that
+that of rows means nothing.
 """
 
 from collections.abc import Callable
@@ -198,10 +199,25 @@ def both_orders(
 def read_along(
     batch: Batch, where: Where, line: Int64[Tensor, "batch length"]
 ) -> tuple[Batch, Where]:
-    """A batch with the elements of each group in another order, and where some are then."""
+    """A batch with the elements of each group in another order, and where what is seen ends.
+
+    Among equal positions it is the first one: the others there are in an order that depends on
+    their items, and would tell what the element's own is.
+    """
     columns = ("item", "target", "element", "steps_back")
     turned = {name: getattr(batch, name).gather(1, line) for name in columns}
-    return replace(batch, **turned), (where[0], line.argsort(1)[where])
+    return replace(batch, **turned), (where[0], ranks_along(batch, line)[where])
+
+
+def ranks_along(batch: Batch, line: Int64[Tensor, "batch length"]) -> Int64[Tensor, "batch length"]:
+    """How many elements of its group come before each one, in an order of positions."""
+    is_new = torch.ones_like(line, dtype=torch.bool)
+    is_new[:, 1:] = False
+    for key in (batch.position, batch.steps_back):
+        ordered = key.gather(1, line)
+        is_new[:, 1:] |= ordered[:, 1:] != ordered[:, :-1]
+    index = torch.arange(line.shape[1], device=line.device).expand_as(line)
+    return index.where(is_new, 0).cummax(1).values.gather(1, line.argsort(1))
 
 
 def lined_up(groups: Groups) -> Groups:
