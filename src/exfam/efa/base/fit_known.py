@@ -17,9 +17,9 @@ from exfam.efa.base.known import (
     N_RANGES,
     KnownItems,
     Together,
+    counted_batches,
     n_levels_of,
     numbers_of,
-    own_elements,
 )
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.efa.values.given import GivenColumn
@@ -78,7 +78,9 @@ def _counted(
         if column in (BEFORE, AFTER):
             known.edges[number] = torch.from_numpy(_EDGES_OF_INDEX)
         elif column.n is None:
-            values = [numbers_of(b, column, base.direction)[own] for b, own in own_elements(groups)]
+            values = [
+                numbers_of(b, column, base.direction)[own] for b, own in counted_batches(groups)
+            ]
             edges = _edges(np.concatenate([np.zeros(0), *values]))
             known.edges[number, : len(edges)] = torch.from_numpy(edges)
     known.take_in(groups)

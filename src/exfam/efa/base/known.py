@@ -114,7 +114,7 @@ class KnownItems(nn.Module):
     def take_in(self, groups: Groups) -> None:
         """Count the items of these groups, by level."""
         counts = self._near()[0]
-        for batch, is_own in own_elements(groups):
+        for batch, is_own in counted_batches(groups):
             assert batch.item is not None
             item = self._counted(batch.item.numpy())[is_own]
             level = self._levels_of(batch)[is_own]
@@ -304,7 +304,7 @@ def numbers_of(
     return (numbers if column.n is not None else numbers[..., column.axis]).double().cpu().numpy()
 
 
-def own_elements(groups: Groups) -> Iterator[tuple[Batch, Bool[np.ndarray, "groups length"]]]:
+def counted_batches(groups: Groups) -> Iterator[tuple[Batch, Bool[np.ndarray, "groups length"]]]:
     """Groups in batches, and which elements are their own, no context ranges."""
     for index in sequential_batches(groups, max_tokens=_AT_ONCE):
         batch = groups.pad(index)
