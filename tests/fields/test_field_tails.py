@@ -15,6 +15,7 @@ from exfam.fields.base.choose import (
     choose_ahead,
     choose_rest,
     choose_tails,
+    with_memories,
 )
 from exfam.fields.base.conditionals import (
     OfMatrix,
@@ -25,6 +26,7 @@ from exfam.fields.base.conditionals import (
 )
 from exfam.fields.base.courses import CHOICES
 from exfam.fields.base.limits import log_mass_below
+from exfam.fields.base.memories import remembered
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.base.trials import (
     FEWEST_DEGREES_OF_CENSORED,
@@ -184,6 +186,32 @@ def test_values_ahead_are_not_predicted_from_their_own_maps():
     for mean, (_, given) in zip(before, ahead.given(0.5, 8), strict=True):
         assert_allclose(given.mean, mean)
         assert mean.std() > 0.1
+
+
+def test_sites_that_wander_have_memories_of_their_own():
+    steps = torch.randn(60, 12, generator=torch.Generator().manual_seed(0)).double()
+    kept = torch.linspace(0.1, 1.0, 12).double()
+    values = [steps[0]]
+    for step in steps[1:]:
+        values.append(kept * values[-1] + step)
+    maps = field_maps(n_maps=60, n_lags=1)
+    n = len(maps.sites.terms)
+    maps = maps.with_values(torch.stack(values)[:, torch.linspace(0, 11, n).long()])
+    settings = Settings(CHOICES[0], 0.5, 50.0, 8)
+    found = with_memories(settings, Trials(lagged_rows(maps), CHOICES[0]))
+    assert found.memories == found.shrinkage > 0
+    assert with_memories(settings, Trials(lagged_rows(LAGGED.with_lags(0)), CHOICES[0])) == settings
+
+
+def test_memories_of_an_exact_covariance_are_its_own():
+    kept = torch.tensor([0.2, 0.9]).double()
+    now = torch.tensor([[1.0, 0.3], [0.3, 1.0]]).double()
+    exact = torch.cat([torch.cat([now, kept[:, None] * now], 1), torch.cat([now * kept, now], 1)])
+    many = remembered(exact, torch.eye(4).double(), n_sites=2, n_maps=10**9)
+    assert_allclose(many, exact, atol=1e-6)
+    few = remembered(exact, torch.eye(4).double(), n_sites=2, n_maps=10)
+    assert (few[2:, :2].diagonal() > exact[2:, :2].diagonal()).all()
+    assert (torch.linalg.eigvalsh(few) > 0).all()
 
 
 def test_gaps_hold_out_values_that_are_not_seen():

@@ -56,6 +56,9 @@ STRIDE = 3
 # How many columns a value is predicted from, if not from all.
 NEAR = (8, 15, USUAL_NEAR, 32)
 
+# Weights of a covariance in which sites have memories of their own.
+SHARES_OF_MEMORIES = (0.3, 0.6, 0.9, 1.0)
+
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)
 MOST_LAGS = LADDER[-1]
@@ -279,8 +282,28 @@ def choose(maps: Maps) -> Chosen:
         return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
     rows = WholeRows(maps, kernel.of(maps.sites.columns), kernel=kernel)
     trials = Trials(rows, choice)
-    settings = choose_ends(trials, choose_rest(trials, (*NEAR, None)))
-    return Chosen(with_forecasts(settings, trials, rows), courses, kernel)
+    settings = choose_rest(trials, (*NEAR, None))
+    remembered = with_memories(settings, trials)
+    if remembered.memories:
+        trials, rows, settings = trials.with_memories(), rows.with_memories(), remembered
+    settings = with_forecasts(choose_ends(trials, settings), trials, rows)
+    return Chosen(settings, courses, kernel)
+
+
+def with_memories(settings: Settings, trials: Trials) -> Settings:
+    """The settings, with a memory of each site's own where held-out values are likelier.
+
+    A kernel has one for all sites, and none that lasts forever: sites differ, and series wander.
+    The latter shows where time goes on: the last block decides where all say it might be chance.
+    """
+    if not trials.has_lags:
+        return settings
+    other, near = trials.with_memories(), dict.fromkeys((settings.n_near, None))
+    found = best_settings(other, shrinkages=SHARES_OF_MEMORIES, near=list(near))[1]
+    ours, theirs = map_nats(other, found), map_nats(trials, settings)
+    gain, ahead = ours.gain_on(theirs), ours.since(trials.folds[-1].row[0]).gain_on(theirs)
+    is_better = gain.nats > 0 or (gain.high > 0 and ahead.nats > 0)
+    return found._replace(memories=found.shrinkage) if is_better else settings
 
 
 def choose_rest(trials: Trials, near: Sequence[int | None]) -> Settings:
@@ -297,7 +320,9 @@ def with_forecasts(settings: Settings, trials: Trials, rows: WholeRows) -> Setti
     if not trials.has_lags:
         return settings
     ahead = trials.without_own()
-    found = best_settings(ahead, shrinkages=FEW_SHRINKAGES, near=(USUAL_NEAR, None))[1]
+    # A covariance of the sites' own memories is stored as a whole, with one weight.
+    shares = (settings.memories,) if settings.memories else FEW_SHRINKAGES
+    found = best_settings(ahead, shrinkages=shares, near=(USUAL_NEAR, None))[1]
     found = choose_tails(ahead, found)
     return settings._replace(
         forecasts=found._replace(gaps=_wider(_values(ahead, found), found, unsure=UNSURE)),

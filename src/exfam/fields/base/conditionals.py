@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
+from exfam.fields.base.memories import remembered
+
 # Entries of the matrices that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
 # Columns up to which a factorization takes less time than what it takes to call for it.
@@ -184,21 +186,28 @@ class NearColumns(Protocol):
 
 
 class OfMatrix(NamedTuple):
-    """Near columns whose covariances are in one matrix of all columns."""
+    """Near columns whose covariances are in one matrix of all columns.
+
+    `n_maps`: of the products that give each site a memory of its own; 0 if the kernel's is for all
+    """
 
     covariance: Covariance
     targets: Targets
     columns: Near
+    n_maps: int = 0
 
     @property
     def variance(self) -> Float64[Tensor, "targets"]:
         return self.covariance.diagonal()[self.targets]
 
     def take(self, targets: Targets) -> "OfMatrix":
-        return OfMatrix(self.covariance, self.targets[targets], self.columns[targets])
+        return self._replace(targets=self.targets[targets], columns=self.columns[targets])
 
     def drawn(self, products: Tensor, share: float) -> "OfMatrix":
-        return self._replace(covariance=(1 - share) * products + share * self.covariance)
+        prior = self.covariance
+        if self.n_maps:
+            prior = remembered(products, prior, n_sites=len(self.targets), n_maps=self.n_maps)
+        return self._replace(covariance=(1 - share) * products + share * prior)
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
         index = self.columns.expand(len(first), -1, -1).gather(-1, first)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float64, Int64
@@ -22,6 +21,8 @@ from exfam.fields.base.trials import BaseRows, Settings, WholeRows
 
 # Weight of the kernel where levels are in doubt, which products have to bear.
 MOST_OF_KERNEL = 0.98
+# And where a covariance of the sites' own memories is in place of the products.
+LEAST_OF_KERNEL = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,17 @@ def _doubted(
     return settings._replace(shrinkage=share, forecasts=forecasts), total / (1 - share)
 
 
+def _remembered(
+    settings: Settings, products: Covariance, rows: WholeRows
+) -> tuple[Settings, Covariance]:
+    """Settings and products whose covariance, shrunk a little, is that of sites' own memories."""
+    prior = rows.prior.covariance
+    total = rows.prior.drawn(products, settings.memories).covariance
+    forecasts = settings.forecasts and settings.forecasts._replace(shrinkage=LEAST_OF_KERNEL)
+    settings = settings._replace(shrinkage=LEAST_OF_KERNEL, forecasts=forecasts)
+    return settings, (total - LEAST_OF_KERNEL * prior) / (1 - LEAST_OF_KERNEL)
+
+
 def fit_base(maps: Maps) -> FieldBase:
     """The base of these maps, whose choices are made by blocks of time held out."""
     maps = completed(maps)
@@ -78,6 +90,10 @@ def fit_base(maps: Maps) -> FieldBase:
     rows, shown = maps.rows(courses)
     prior = kernel.of(maps.sites.columns)
     products = mean_products(rows, shown, prior)
+    again = WholeRows(maps, prior)
+    if settings.memories:
+        again = again.with_memories()
+        settings, products = _remembered(settings, products, again)
     if doubt is not None:
         settings, products = _doubted(settings, products, prior, doubt)
     numbers = {"products": products}
@@ -88,5 +104,5 @@ def fit_base(maps: Maps) -> FieldBase:
         return given_all(evidence.values, evidence.shown, own, some, noise=evidence.noise)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
-    again, end = partial(WholeRows, maps, prior), float(maps.panel.time[-1])
-    return FieldBase(settings, courses, kernel, surfaces, calibration, end, numbers, again)
+    end = float(maps.panel.time[-1])
+    return FieldBase(settings, courses, kernel, surfaces, calibration, end, numbers, lambda: again)

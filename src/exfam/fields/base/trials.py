@@ -55,7 +55,8 @@ class Settings(NamedTuple):
     `tails`: degrees of freedom of predicted values; None for those of the multivariate t; `ahead`:
     the logarithm of how much wider values are spread after the fit, `gaps`: where no earlier value
     of their sites is shown; `forecasts`: what was chosen for values whose map shows nothing, whose
-    `gaps` are these; None if that is the same
+    `gaps` are these; None if that is the same; `memories`: weight of the covariance in which sites
+    have memories of their own, which is in place of the kernel's if this is not 0
     """
 
     courses: CourseChoice
@@ -66,6 +67,7 @@ class Settings(NamedTuple):
     ahead: float = 0.0
     gaps: float = 0.0
     forecasts: "Settings | None" = None
+    memories: float = 0.0
 
 
 @runtime_checkable
@@ -107,11 +109,20 @@ class WholeRows:
     ) -> None:
         self.maps, self.targets, self.columns = maps, maps.sites.own, maps.sites.columns
         self._prior, self._most, self._kernel = prior, most, kernel
-        self.prior: NearColumns = OfMatrix(prior, self.targets, candidates(prior, self.targets))
+        self._has_memories = False
+        self.prior = OfMatrix(prior, self.targets, candidates(prior, self.targets))
 
     def of(self, maps: Maps) -> "WholeRows":
         """The same of other maps."""
-        return WholeRows(maps, self._prior, most=self._most, kernel=self._kernel)
+        rows = WholeRows(maps, self._prior, most=self._most, kernel=self._kernel)
+        return rows.with_memories() if self._has_memories else rows
+
+    def with_memories(self) -> "WholeRows":
+        """The same, each site with a memory of its own."""
+        rows = copy(self)
+        rows._has_memories = True
+        rows.prior = self.prior._replace(n_maps=len(self.maps.panel.time))
+        return rows
 
     def evidence(self, courses: Courses) -> Evidence:
         return self.maps.evidence(courses)
@@ -119,12 +130,13 @@ class WholeRows:
     def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Covariance:
         return self.maps.products(courses, self._prior, left, most=self._most)
 
-    def prior_of(self, courses: Courses, left: Bool[Tensor, "times"]) -> NearColumns:
+    def prior_of(self, courses: Courses, left: Bool[Tensor, "times"]) -> OfMatrix:
         if self._kernel is None:
             return self.prior
         rows = self.maps.known_rows(courses, left)
         prior = kernel_of(*rows, self.maps.sites, near=self._kernel).of(self.columns)
-        return OfMatrix(prior, self.targets, candidates(prior, self.targets))
+        n_maps = int(left.sum()) if self._has_memories else 0
+        return OfMatrix(prior, self.targets, candidates(prior, self.targets), n_maps)
 
 
 def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
@@ -181,6 +193,16 @@ class Trials:
         """The same blocks, without what each map itself shows."""
         trials = copy(self)
         trials._hidden = ~self._is_earlier
+        return trials
+
+    def with_memories(self) -> "Trials":
+        """The same blocks, each site with a memory of its own."""
+        trials, n_maps = copy(self), sum(len(fold.row) for fold in self.folds)
+        trials.folds = []
+        for fold in self.folds:
+            if isinstance(fold.prior, OfMatrix):
+                fold = fold._replace(prior=fold.prior._replace(n_maps=n_maps - len(fold.row)))
+            trials.folds.append(fold)
         return trials
 
     def given(

@@ -136,7 +136,7 @@ def cross(base: FieldBase) -> Crossing:
     folds = blocks(n_maps)
     fold = torch.stack(folds).long().argmax(0)[index]
     shown = view.evidence(base.courses).shown[index]
-    own = torch.arange(n_targets)
+    own, share = torch.arange(n_targets), settings.memories or settings.shrinkage
     pairs = pairs_of(shown, view.prior, view.columns, own, n_near=settings.n_near)
     flat = view.columns.points[:n_targets, : maps.sites.n_flat]
     around = around_of(maps.panel.time[index], maps.clock, flat)
@@ -145,7 +145,7 @@ def cross(base: FieldBase) -> Crossing:
         left = ~(folds[j] | folds[k])
         courses = maps.take(left).courses(settings.courses)
         evidence = view.evidence(courses).take(index)
-        near = view.prior.drawn(view.products(courses, left), settings.shrinkage)
+        near = view.prior.drawn(view.products(courses, left), share)
         joint = JointNear(near, settings.df, settings.n_near, settings.tails)
         examples[j, k] = examples_of(evidence, joint, own, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
