@@ -74,13 +74,16 @@ class Settings(NamedTuple):
 class BaseRows(Protocol):
     """Rows of maps, and what each of some sites, the targets, is predicted from in them.
 
-    `columns`: of the rows, the targets' own ones first; `prior`: near each target, of the kernel
+    `columns`: of the rows, the targets' own ones first
     """
 
     maps: Maps
     targets: Int64[Tensor, "targets"]
     columns: MapColumns
-    prior: NearColumns
+
+    @property
+    def prior(self) -> NearColumns:
+        """Near each target, of the kernel."""
 
     def evidence(self, courses: Courses) -> Evidence:
         """Rows of anomalies as others are predicted from them."""
