@@ -56,8 +56,9 @@ STRIDE = 3
 # How many columns a value is predicted from, if not from all.
 NEAR = (8, 15, USUAL_NEAR, 32)
 
-# Weights of a covariance in which sites have memories of their own.
+# Weights of a covariance in which sites have memories of their own; maps that these take.
 SHARES_OF_MEMORIES = (0.3, 0.6, 0.9, 1.0)
+LEAST_MAPS = 20
 
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)
@@ -296,7 +297,7 @@ def with_memories(settings: Settings, trials: Trials) -> Settings:
     A kernel has one for all sites, and none that lasts forever: sites differ, and series wander.
     The latter shows where time goes on: the last block decides where all say it might be chance.
     """
-    if not trials.has_lags:
+    if not trials.has_lags or sum(len(fold.row) for fold in trials.folds) < LEAST_MAPS:
         return settings
     other, near = trials.with_memories(), dict.fromkeys((settings.n_near, None))
     found = best_settings(other, shrinkages=SHARES_OF_MEMORIES, near=list(near))[1]
