@@ -30,7 +30,7 @@ BACK_OFFS = (2.0, 10.0, 50.0)
 # Columns that are tried together, those that say most, up to so many at once; their levels at most.
 MOST_COMBINED, MOST_AT_ONCE, MOST_LEVELS = 4, 3, 100_000
 # Numbers of all parts at most; how firmly weights are held at those of the base alone.
-_MOST_NUMBERS, _HOLD = 36_000_000, 1e-3
+_MOST_NUMBERS, _HOLD = 9_000_000, 1e-3
 # Nats of all targets that a part must gain, beside what chance gains.
 _LEAST_GAIN = 2.0
 # Of how many elements come before: 0, 1, 2, 3 or 4, 5 to 8, ...
