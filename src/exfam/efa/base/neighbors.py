@@ -202,7 +202,7 @@ def read_along(
     """A batch with the elements of each group in another order, and where what is seen ends.
 
     Among equal positions it is the first one: the others there are in an order that depends on
-    their items, and would tell what the element's own is.
+    their items, which would give the element's own away.
     """
     columns = ("item", "target", "element", "steps_back")
     turned = {name: getattr(batch, name).gather(1, line) for name in columns}

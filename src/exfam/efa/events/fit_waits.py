@@ -115,7 +115,7 @@ def _log_likelihood(
 class IntensityPlan:
     """Which terms an intensity has: its decays, what weighs the events that excite, and steps.
 
-    With steps, their heights are in place of the constant rate.
+    With steps, their heights replace the constant rate.
     """
 
     rates: Float[np.ndarray, "decays"]

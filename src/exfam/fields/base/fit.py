@@ -21,7 +21,7 @@ from exfam.fields.base.trials import BaseRows, Settings, WholeRows
 
 # Weight of the kernel where levels are in doubt, which products have to bear.
 MOST_OF_KERNEL = 0.98
-# And where a covariance of the sites' own memories is in place of the products.
+# And where a covariance of the sites' own memories replaces the products.
 LEAST_OF_KERNEL = 0.001
 
 

@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     the logarithm of how much wider values are spread after the fit, `gaps`: where no earlier value
     of their sites is shown; `forecasts`: what was chosen for values whose map shows nothing, whose
     `gaps` are these; None if that is the same; `memories`: weight of the covariance in which sites
-    have memories of their own, which is in place of the kernel's if this is not 0
+    have memories of their own, which replaces the kernel's if this is not 0
     """
 
     courses: CourseChoice
