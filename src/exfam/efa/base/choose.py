@@ -91,8 +91,7 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         known: Any = shape["known"]
         columns = [GivenColumn(*column) for column in known["columns"]]
         base = empty_base(shape["base"])
-        sizes = {name: known[name] for name in ("n_items", "n_counted")}
-        return KnownItems(base, columns, known["together"], **sizes)
+        return KnownItems(base, **known | {"columns": columns})
     n_new = int(shape.get("n_new", 0))
     if "before" in shape:
         parts: Any = {name: empty_base(shape[name]) for name in ("ridge", "before", "after")}

@@ -1,16 +1,15 @@
 """Fits what known columns add to the base of items, if they add anything, to left-out groups."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import MOST_ITEMS
-from exfam.efa.base.fit_transitions import MOST_TARGETS, allowed_items, some_targets
+from exfam.efa.base.fit_weights import fit_weights, part_inputs
 from exfam.efa.base.known import (
     AFTER,
     BEFORE,
@@ -21,7 +20,6 @@ from exfam.efa.base.known import (
     n_levels_of,
     numbers_of,
 )
-from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.efa.values.given import GivenColumn
 from exfam.groups import Groups
 
@@ -29,20 +27,12 @@ from exfam.groups import Groups
 BACK_OFFS = (2.0, 10.0, 50.0)
 # Columns that are tried together, those that say most, up to so many at once; their levels at most.
 MOST_COMBINED, MOST_AT_ONCE, MOST_LEVELS = 4, 3, 100_000
-# Numbers of all parts at most; how firmly weights are held at those of the base alone.
-_MOST_NUMBERS, _HOLD = 9_000_000, 1e-3
+# Numbers of all parts at most.
+_MOST_NUMBERS = 9_000_000
 # Nats of all targets that a part must gain, beside what chance gains.
 _LEAST_GAIN = 2.0
 # Of how many elements come before: 0, 1, 2, 3 or 4, 5 to 8, ...
 _EDGES_OF_INDEX = np.append(0.5, 2.0 ** np.arange(N_RANGES - 2) + 0.5)
-
-
-class _Inputs(NamedTuple):
-    """Outputs of the base and lifts, what is added to all, and the targets' own items."""
-
-    parts: Float[Tensor, "parts rows chosen"]
-    added: Float[Tensor, "rows chosen"]
-    item: Int64[Tensor, "rows"]
 
 
 def fit_known_items(
@@ -110,26 +100,21 @@ def _best(known: KnownItems, groups: Groups, *, support: str, seed: int) -> _Bes
     found: list[_Best] = []
     for back_off in BACK_OFFS:
         known.back_off.fill_(back_off)
-        inputs = _inputs(known, groups, support=support, seed=seed)
+        inputs = part_inputs(
+            known,
+            known.parts_of,
+            groups,
+            n_parts=len(known.weights),
+            most_numbers=_MOST_NUMBERS,
+            support=support,
+            seed=seed,
+        )
         if inputs is None:
             return None
-        weights, nats = _fitted(inputs)
-        alone = found[0].alone if found else _fitted(inputs._replace(parts=inputs.parts[:1]))[1]
+        weights, nats = fit_weights(inputs)
+        alone = found[0].alone if found else fit_weights(inputs._replace(parts=inputs.parts[:1]))[1]
         found.append(_Best(weights, back_off, nats, alone, len(inputs.item)))
     return min(found, key=lambda best: best.nats)
-
-
-def _fitted(inputs: _Inputs) -> tuple[Float[Tensor, "parts"], float]:
-    parts = inputs.parts
-
-    def tiles(weights: Tensor) -> Iterator[Tile]:
-        for rows in rows_of_tiles(*inputs.added.shape):
-            slopes = parts[:, rows]
-            eta = torch.einsum("n,nri->ri", weights.to(slopes), slopes) + inputs.added[rows]
-            yield eta, list(slopes), inputs.item[rows], torch.ones_like(eta[:, :1])
-
-    alone = torch.eye(len(parts))[0]
-    return fit_numbers(tiles, start=alone, center=alone, hold=_HOLD)
 
 
 def _combinations(
@@ -138,22 +123,3 @@ def _combinations(
     """Of so many columns at once, those whose levels together are not too many."""
     tried = itertools.combinations(numbers, size)
     return [part for part in tried if n_levels_of(columns, part) <= MOST_LEVELS]
-
-
-def _inputs(known: KnownItems, groups: Groups, *, support: str, seed: int) -> _Inputs | None:
-    chosen = known.count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
-    n_parts = len(known.weights)
-    most = max(100, min(MOST_TARGETS, _MOST_NUMBERS // ((n_parts + 1) * len(chosen))))
-    found: list[tuple[Tensor, Tensor, Tensor]] = []
-    known.train()
-    for batch, where, own in some_targets(groups, chosen, known.n_items, most=most, seed=seed):
-        allowed = allowed_items(batch, where, chosen, known, support=support)
-        added = torch.zeros(allowed.shape).masked_fill_(~allowed, -torch.inf)
-        outputs = known.base.outputs(batch, where, chosen)
-        lifts = [lift.to(outputs) for lift in known.lifts(batch, where, chosen)]
-        found.append((torch.stack([outputs, *lifts]), added, own))
-    known.eval()
-    if not found:
-        return None
-    stacked, masks, items = zip(*found, strict=True)
-    return _Inputs(torch.cat(stacked, 1), torch.cat(masks), torch.cat(items))

@@ -99,9 +99,7 @@ class KnownItems(nn.Module):
 
     def with_base(self, base: Any) -> "KnownItems":
         """The same beside another base, which may have later items."""
-        together = self.parts[len(self.columns) :]
-        sizes = {"n_items": len(self.count), "n_counted": len(self.near)}
-        other = KnownItems(base, self.columns, together, **sizes)
+        other = KnownItems(base, **self.shape() | {"columns": self.columns})
         for name, numbers in self.named_buffers(recurse=False):
             other.register_buffer(name, numbers)
         return other.train(self.training)
@@ -155,6 +153,15 @@ class KnownItems(nn.Module):
         for weight, lift in zip(weights, self.lifts(batch, where, chosen), strict=True):
             eta = eta.add_(lift.to(eta), alpha=weight)
         return eta
+
+    def parts_of(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "parts rows chosen"]:
+        """What is weighed: outputs of the base, and lifts."""
+        outputs = self.base.outputs(batch, where, chosen)
+        return torch.stack(
+            [outputs, *(lift.to(outputs) for lift in self.lifts(batch, where, chosen))]
+        )
 
     def lift_by_known(
         self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
