@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.efa.base.fit_weights import fit_weights, part_inputs
 from exfam.efa.base.known import (
     AFTER,
     BEFORE,
@@ -20,6 +19,7 @@ from exfam.efa.base.known import (
     n_levels_of,
     numbers_of,
 )
+from exfam.efa.base.weigh_parts import part_inputs, weigh_parts
 from exfam.efa.values.given import GivenColumn
 from exfam.groups import Groups
 
@@ -111,8 +111,8 @@ def _best(known: KnownItems, groups: Groups, *, support: str, seed: int) -> _Bes
         )
         if inputs is None:
             return None
-        weights, nats = fit_weights(inputs)
-        alone = found[0].alone if found else fit_weights(inputs._replace(parts=inputs.parts[:1]))[1]
+        weights, nats = weigh_parts(inputs)
+        alone = found[0].alone if found else weigh_parts(inputs._replace(parts=inputs.parts[:1]))[1]
         found.append(_Best(weights, back_off, nats, alone, len(inputs.item)))
     return min(found, key=lambda best: best.nats)
 

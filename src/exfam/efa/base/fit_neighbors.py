@@ -1,9 +1,9 @@
 """Fits how the parts of the base of sequences seen on both sides are weighed."""
 
 from exfam.efa.base.fit_transitions import MOST_NUMBERS, fit_transition_items
-from exfam.efa.base.fit_weights import fit_weights, part_inputs
 from exfam.efa.base.neighbors import N_PARTS, NeighborItems, backwards, lined_up
 from exfam.efa.base.ridge import RidgeItems
+from exfam.efa.base.weigh_parts import part_inputs, weigh_parts
 from exfam.groups import Groups
 
 
@@ -27,5 +27,5 @@ def fit_neighbor_items(
         seed=seed,
     )
     if inputs is not None:
-        base.weights.copy_(fit_weights(inputs)[0])
+        base.weights.copy_(weigh_parts(inputs)[0])
     return base.eval()

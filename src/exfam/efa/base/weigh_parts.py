@@ -56,7 +56,7 @@ def part_inputs(
     return PartInputs(torch.cat(parts, 1), torch.cat(masks), torch.cat(items))
 
 
-def fit_weights(inputs: PartInputs) -> tuple[Float[Tensor, "parts"], float]:
+def weigh_parts(inputs: PartInputs) -> tuple[Float[Tensor, "parts"], float]:
     """The weights of the least nats, and those nats a target."""
 
     def tiles(weights: Tensor) -> Iterator[Tile]:
