@@ -37,7 +37,7 @@ RECOMMENDED = Recommendations(np.array(["u1", "u2"]), ITEMS, np.array([[0.5, 0.2
 RELATED = Relations("tea", WORDS[1:], NUMBERS[:2])
 ONE = np.ones(1)
 ADDED = Contributions(
-    WORDS[:1], WORDS[:1], ONE, ONE, ONE, ONE, ONE, ONE, 0.0, ONE,
+    WORDS[:1], WORDS[:1], ONE, ONE, ONE, ONE, ONE, ONE, 0.0, ONE, 0 * ONE,
     candidate=np.zeros(3, int), context=WORDS, contribution=NUMBERS,
 )  # fmt: skip
 OF_VALUES = ValueExplanation(
