@@ -6,7 +6,8 @@ import pytest
 from exfam import MaskedTableRegressor, load
 from exfam.tables.base.contributions import _by_column
 from exfam.tables.base.encode import TableCode, circle_of, learn_column, sines_and_cosines
-from exfam.tables.base.linear_heads import HeadRows, StudentHead, fit_head, fit_products
+from exfam.tables.base.heads import StudentHead
+from exfam.tables.base.linear_heads import HeadRows, fit_head, fit_products
 from exfam.tables.base.products import Candidates
 from exfam.tables.base.target_statistics import cross_fitted, learn_statistics, outcomes
 from exfam.tables.base.views import view_of

@@ -11,14 +11,8 @@ from sklearn.linear_model import RidgeCV
 from exfam.tables.base import views
 from exfam.tables.base.encode import learn_column, squashed, unsquashed
 from exfam.tables.base.fit_response import held_by_fold
-from exfam.tables.base.linear_heads import (
-    HeadRows,
-    OrderedHead,
-    SoftmaxHead,
-    StudentHead,
-    _Objective,
-    fit_head,
-)
+from exfam.tables.base.heads import CountHead, OrderedHead, SoftmaxHead, StudentHead
+from exfam.tables.base.linear_heads import HeadRows, _Objective, fit_head
 from exfam.tables.base.pool import (
     SHARES,
     _LabelNats,
@@ -35,10 +29,12 @@ from exfam.tables.base.ridge import PENALTIES, fit_plain_ridge
 from exfam.tables.base.views import learn_fill
 
 RANDOM = np.random.default_rng
+ROOTS = Unit(center=1.2, spread=0.7, scale="root")
 HEADS = {
     "softmax": (SoftmaxHead(3), lambda random: random.integers(0, 3, 60)),
     "ordered": (OrderedHead(4), lambda random: random.integers(0, 4, 60)),
     "student": (StudentHead(), lambda random: random.normal(size=60)),
+    "count": (CountHead(ROOTS), lambda random: ROOTS.to_unit(1.0 * random.poisson(2.0, 60))),
 }
 
 
@@ -236,18 +232,38 @@ def test_what_a_member_apart_says_makes_rows_outside_wider_by_its_weight():
     assert widened(pool.scale, zero[0], inner)[0] > np.log(0.3) - 2
 
 
-@pytest.mark.parametrize("scale", ["identity", "log", "root"])
+@pytest.mark.parametrize("scale", ["identity", "log"])
 def test_densities_are_of_the_number_itself(scale):
     y = RANDOM(0).lognormal(size=20) * 1e3
     unit = Unit(center=2.0, spread=0.5, scale=scale)
     z, step = unit.to_unit(y), 1e-6
     slope = (unit.to_unit(y * (1 + step)) - unit.to_unit(y * (1 - step))) / (2 * step * y)
     np.testing.assert_allclose(unit.log_slope(y), np.log(slope), atol=1e-5)
-    if scale == "root":
-        return
     eta = torch.from_numpy(unit.eta(np.zeros(20), np.zeros(20), 4.0))
     witness = scipy.stats.t(4).logpdf(z) + unit.log_slope(y)
     np.testing.assert_allclose(unit.family.log_prob(torch.from_numpy(y), eta), witness, rtol=1e-5)
+
+
+def test_what_lies_behind_a_count_is_near_its_root_and_behind_none_below_its_edge():
+    head, count = CountHead(ROOTS), np.array([0.0, 0.0, 3.0, 400.0])
+    y, location = ROOTS.to_unit(count), np.array([-3.0, 1.0, 0.0, 0.0])
+    found = head.completed(location, np.zeros(1), y)
+    low, width = ROOTS.bins_of(count)
+    assert (found[:2] <= width[:2]).all() and found[0] < found[1]
+    assert ((low <= found) & (found <= low + width))[2:].all()
+    np.testing.assert_array_equal(ROOTS.counts(y), count)
+
+
+@pytest.mark.parametrize("scale", ["identity", "log", "root"])
+def test_masses_of_whole_numbers_sum_to_one(scale):
+    first = 0.0 if scale == "root" else 1.0
+    unit = Unit(center=2.0, spread=0.1, scale=scale)
+    low, width = unit.bins_of(np.arange(first, 60.0))
+    t = scipy.stats.t(5)
+    upper = np.where(np.isinf(low), width, low + width)
+    mass = t.cdf(upper) - t.cdf(low)
+    assert mass.sum() == pytest.approx(t.cdf(upper[-1]) - t.cdf(low[0]))
+    assert mass.sum() > 0.99 or scale == "identity"
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 7, 200, 2000, 4000, 20_000])

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from scipy.stats import norm
 
@@ -365,3 +366,24 @@ def test_a_response_that_is_declared_a_count_has_probabilities_of_whole_numbers(
     assert np.exp(nats).sum() == pytest.approx(1.0, abs=0.01)
     with pytest.raises(DataError, match="whole numbers from 0"):
         model.log_scores({"x": [0.0]}, pd.Series([0.5], name="visits"))
+
+
+def test_whole_numbers_are_found_to_be_counts_unless_declared_otherwise():
+    """With four zeros in five, the best of both is what a regression of counts says."""
+    random = np.random.default_rng(0)
+    x, grid = random.normal(size=400), np.arange(2000.0)
+    mean = np.exp(x - 2)
+    y = random.negative_binomial(0.5, 0.5 / (0.5 + mean))
+    table, other = {"x": x[:300]}, {"x": x[300:]}
+    model = MaskedTableRegressor(fast=True, progress=False).fit(table, y[:300])
+    nats = model.log_scores({"x": np.zeros(2000)}, grid)
+    assert np.exp(nats).sum() == pytest.approx(1.0, abs=0.01)
+    truth = scipy.stats.nbinom(0.5, 0.5 / (0.5 + mean[300:])).logpmf(y[300:])
+    assert model.log_score(other, y[300:]) > truth.mean() - 0.06
+    assert (model.predict_dist(other).sample(4) % 1 == 0).all()
+    for wrong in (2.5, -1.0):
+        with pytest.raises(DataError, match="whole numbers from 0.*'numeric'"):
+            model.log_scores({"x": [0.0, 1.0]}, [np.nan, wrong])
+    model = MaskedTableRegressor(fast=True, progress=False, kinds={"y": "numeric"})
+    model.fit(table, y[:300])
+    assert np.isfinite(model.log_scores({"x": [0.0]}, [2.5])).all()

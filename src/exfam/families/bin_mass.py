@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 from numba import njit
+from scipy.special import gammaln
 from torch import Tensor
 
 _X, _W = np.polynomial.legendre.leggauss(32)
@@ -21,6 +22,10 @@ _AT, _SHARE = ((_X + 1) / 2) ** 3, _W * 1.5 * ((_X + 1) / 2) ** 2
 _X, _W = np.polynomial.legendre.leggauss(12)
 _FEW_AT, _FEW_SHARE = (_X + 1) / 2, _W / 2
 _MOST_BY_FEW = 15.0
+# And of one in which the density hardly changes.
+_X, _W = np.polynomial.legendre.leggauss(4)
+_FEWEST_AT, _FEWEST_SHARE = (_X + 1) / 2, _W / 2
+_MOST_BY_FEWEST = 0.05
 # Where the density is exp(-45) of the interval's largest, the interval ends.
 _MOST_BELOW = 45.0
 
@@ -40,7 +45,10 @@ def _piece(low, width, df):
     reach = inner - np.arcsin(least)
     span = min(span, reach)
     outer = inner - span
-    if span < outer and (df - 1.0) * (top - np.log(np.sin(outer))) < _MOST_BY_FEW:
+    change = (df - 1.0) * (top - np.log(np.sin(outer)))
+    if span < 0.05 * outer and change < _MOST_BY_FEWEST:
+        at, share = _FEWEST_AT, _FEWEST_SHARE
+    elif span < outer and change < _MOST_BY_FEW:
         at, share = _FEW_AT, _FEW_SHARE
     else:
         at, share = _AT, _SHARE
@@ -147,3 +155,25 @@ def log_bin_mass(
     log_constant = ((df + 1) / 2).lgamma() - (df / 2).lgamma() - 0.5 * math.log(math.pi)
     integral: Tensor = _LogIntegral.apply(low, width, location, log_scale, df.expand(len(location)))
     return integral + log_constant
+
+
+def bin_masses(
+    low: Float64[np.ndarray, "cells"],
+    width: Float64[np.ndarray, "cells"],
+    location: Float64[np.ndarray, "cells"],
+    log_scale: Float64[np.ndarray, "cells"],
+    df: float,
+) -> tuple[
+    Float64[np.ndarray, "cells"], Float64[np.ndarray, "cells"], Float64[np.ndarray, "cells"]
+]:
+    """The same of arrays, and its derivatives by location and by log scale.
+
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> log_mass, by_location, by_log_scale = bin_masses(-one, 2 * one, zero, zero, 3.0)
+    >>> log_mass.round(3), abs(by_location) < 1e-12
+    (array([-0.494]), array([ True]))
+    """
+    out = np.empty((4, len(location)))
+    _fill(low, width, location, log_scale, np.full(len(location), df), out)
+    constant = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * math.log(math.pi)
+    return out[0] + constant, out[1], out[2]

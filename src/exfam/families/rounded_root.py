@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.families.censored import START_LOG_SCALE, RootOfLatent, bounds_of_root, powers_above
@@ -62,6 +63,20 @@ class RoundedRootStudentT(RootOfLatent):
     def _in_support(self, value: Tensor) -> Tensor:
         return integers_from(value, 0)
 
+    def bins(
+        self, count: Float64[Tensor, "*cells"]
+    ) -> tuple[Float64[Tensor, "*cells"], Float64[Tensor, "*cells"]]:
+        """Where the latent numbers that round to each count begin, and how wide that interval is.
+
+        Of 0 it begins at -inf; the second number is where it ends.
+        """
+        high = self._edge(count)
+        low = self._edge((count - 1).clamp(min=0))
+        # high - low, by the quotient: no difference of two large numbers.
+        ratio = torch.log1p(1 / (count - 0.5).clamp(min=0.5)) / self.root
+        width = torch.where(count > 0, low * ratio.expm1(), high)
+        return torch.where(count > 0, low, -torch.inf), width
+
     def _edge(self, count: Tensor) -> Tensor:
         """Up to where latent numbers round to the count."""
         return (count + 0.5) ** (1 / self.root)
@@ -72,13 +87,7 @@ class RoundedRootStudentT(RootOfLatent):
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         from exfam.families.bin_mass import log_bin_mass
 
-        count = value.double().clamp(max=_MOST)
-        high = self._edge(count)
-        low = self._edge((count - 1).clamp(min=0))
-        # high - low, by the quotient: no difference of two large numbers.
-        ratio = torch.log1p(1 / (count - 0.5).clamp(min=0.5)) / self.root
-        width = torch.where(count > 0, low * ratio.expm1(), high)
-        low = torch.where(count > 0, low, -torch.inf)
+        low, width = self.bins(value.double().clamp(max=_MOST))
         location, scale, df = self._parameters(eta)
         cells = torch.broadcast_tensors(low, width, location, scale.log(), df)
         nats = log_bin_mass(*(cell.reshape(-1) for cell in cells))

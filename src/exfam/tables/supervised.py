@@ -15,7 +15,7 @@ from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.estimator.base import parameter
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Families, OrWord
-from exfam.families import StudentT
+from exfam.families import RoundedRootStudentT, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.decisions import DECISIONS, decide
@@ -281,11 +281,12 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         OrWord("auto", OrWord("binned", Families())),
         'the distribution of the response: "auto", Student\'s t of it or of its logarithms, whose '
         "heavy tails bear rows unlike those of training (of the attention network of 4 degrees of "
-        'freedom), or of a "count" in `kinds` a distribution of whole numbers from 0; '
-        'or "student-t". The attention network alone knows "gaussian", "poisson", '
-        '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
-        ' or "binned": a histogram of `n_bins` bins of equally many values. Where rows are '
-        "held out to choose something, they also decide how wide one with a scale is",
+        "freedom), or, where all are whole numbers from 0 and held-out rows prefer it, or `kinds` "
+        'has "count", a distribution of counts; or "student-t". The attention network alone knows '
+        '"gaussian", "poisson", "negative-binomial", "gamma", "exponential", an instance such as '
+        '`Poisson(shift=1)`, or "binned": a histogram of `n_bins` bins of equally many values. '
+        "Where rows are held out to choose something, they also decide how wide one with a scale "
+        "is",
         default="auto",
     )
     decision: str = parameter(
@@ -308,6 +309,17 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         unit = max(np.abs(truth).max(), np.abs(decided).max(), _TINY)
         return float(r2_score(truth / unit, decided / unit, sample_weight=weight))
 
+    def log_scores(self, X: Any, y: Any) -> Float64[np.ndarray, "rows"]:
+        """log p(y | X) of each row, in nats; NaN for a row without a response.
+
+        Raises DataError for a number that is not whole, where those of the fit are counts.
+        """
+        cells = self._with_response(X, y)
+        name, index = self._column.name, self.schema_.index(self._column.name)
+        if isinstance(self.model_.families[index], RoundedRootStudentT):
+            _check_counts(name, cells.value[:, index])
+        return cell_log_prob(self.model_, cells, [name])[:, 0]
+
     def _response(self, given: GivenTables) -> Response:
         assert given.name is not None
         for column in given.responses:
@@ -322,3 +334,14 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         if isinstance(family, str) and family in ("auto", "binned"):
             return Response(given.name, "numeric", StudentT(df=_DF) if family == "auto" else None)
         return Response(given.name, "numeric", number_family(family, argument="family"))
+
+
+def _check_counts(name: str, value: Float64[np.ndarray, "rows"]) -> None:
+    """Raise DataError, naming the row, for a number that is no count; NaN is none at all."""
+    wrong = np.flatnonzero((value < 0) | (value != np.rint(value)) & ~np.isnan(value))
+    if len(wrong):
+        raise DataError(
+            f"`y` must hold whole numbers from 0, as the counts of the fit are, got "
+            f"{value[wrong[0]]:g} at row {wrong[0]}. Pass kinds={{{name!r}: 'numeric'}} for a "
+            "density of all numbers."
+        )

@@ -11,7 +11,8 @@ from scipy.special import log_softmax
 
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.tables.base.pool import Pool, disagreement, pool_labels, pool_numbers, widened
-from exfam.tables.base.response import Unit, n_apart
+from exfam.tables.base.response import n_apart
+from exfam.tables.base.unit import Unit
 
 _LINEAR = ("constant", "ridge", "linear", "products", "ordered")
 
@@ -66,7 +67,8 @@ def added_to_numbers(
         return None
     location, scale = outputs.location[linear], outputs.alone
     given, apart = ([location], [scale], unit.to_unit(y), weight), n_apart(members)
-    alone = pool_numbers(*given, least=unit.least, n_apart=apart)
+    bins = unit.bins_of(y) if unit.of_counts else None
+    alone = pool_numbers(*given, least=unit.least, n_apart=apart, bins=bins)
     nats = partial(_number_nats, unit=unit, apart=apart)
     base = nats(alone, location, scale, y)
     pooled = nats(pool, outputs.location, outputs.log_scale, y)

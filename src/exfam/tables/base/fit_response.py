@@ -20,16 +20,8 @@ from exfam.tables.base.fit_forest import (
 )
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.gaps import fit_gap_effects
-from exfam.tables.base.linear_heads import (
-    Head,
-    HeadRows,
-    LinearHead,
-    OrderedHead,
-    SoftmaxHead,
-    StudentHead,
-    fit_head,
-    fit_products,
-)
+from exfam.tables.base.heads import CountHead, Head, OrderedHead, SoftmaxHead, StudentHead
+from exfam.tables.base.linear_heads import HeadRows, LinearHead, fit_head, fit_products, log_masses
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
 from exfam.tables.base.products import LEAST_SPREAD, Candidates
 from exfam.tables.base.residual_network import (
@@ -43,7 +35,6 @@ from exfam.tables.base.residual_network import (
 from exfam.tables.base.response import (
     FoldMembers,
     ResponseModel,
-    Unit,
     label_log_probs,
     members_of,
     n_apart,
@@ -51,6 +42,7 @@ from exfam.tables.base.response import (
 )
 from exfam.tables.base.ridge import fit_plain_ridge
 from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
+from exfam.tables.base.unit import Unit
 from exfam.tables.base.views import GaussianFill, PartView, View, held_views, training_views
 from exfam.tables.data import Cells
 
@@ -225,6 +217,11 @@ class _Fold:
         train = self.stacked("for_trees", self.rows.train[:n_views], self.trained)
         return ForestRows(*train), ForestRows(*self.stacked("for_trees", of_held, self.held))
 
+    def completed(self, head: CountHead, linear: LinearHead) -> "_Fold":
+        """The fold with latent numbers in place of counts, expected by the linear predictor."""
+        seen = linear.outputs(self.rows.train[0].features)[:, 0]
+        return replace(self, y=head.completed(seen, linear.shared, self.y))
+
     def network(self, linear: LinearHead, *, seed: int) -> ResidualNetwork:
         """A network that corrects the linear predictor."""
 
@@ -272,7 +269,7 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
         first = _Fold(task, rows, y, held_by[0])
         settings = first.chosen_trees(seed=seed) if members.sized else first.usual_trees
     fits = [
-        _fit_fold(_Fold(task, rows, y, is_held), members, settings, seed=own)
+        _fit_fold(_Fold(task, rows, y, is_held), unit, members, settings, seed=own)
         for is_held, own in zip(held_by, seeds, strict=False)
     ]
     if all(fit.products is fit.linear for fit in fits):
@@ -294,13 +291,22 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     units = [_unit_of(task.y, scale=scale) for scale in task.scales]
     if len(units) == 1:
         return units[0]
-    is_held = task.held[0]
-    nats: list[float] = []
+    held, nats = task.held[0], list[float]()
+    y, weight, features = task.y[held], task.weight[held], rows.held[0][held].features
     for unit in units:
-        head = _Fold(task, rows, unit.to_unit(task.y), is_held).linear(StudentHead())
-        slope = np.average(unit.log_slope(task.y)[is_held], weights=task.weight[is_held])
-        nats.append(head.validation - slope + (_WORTH_A_SCALE if len(nats) else 0.0))
+        head = _Fold(task, rows, unit.to_unit(task.y), held).linear(_head_of(task, unit))
+        if units[-1].of_counts:
+            own = -np.average(log_masses(head, features, y, unit=unit), weights=weight)
+        else:
+            own = head.validation - np.average(unit.log_slope(y), weights=weight)
+        nats.append(own + (_WORTH_A_SCALE if nats else 0.0))
     return units[int(np.argmin(nats))]
+
+
+def _head_of(task: ResponseTask, unit: Unit) -> Head:
+    if task.n_labels is not None:
+        return SoftmaxHead(task.n_labels)
+    return CountHead(unit) if unit.of_counts else StudentHead()
 
 
 def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
@@ -315,14 +321,16 @@ def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
 
 
 def _fit_fold(
-    fold: _Fold, members: Members, settings: ForestSettings | None, *, seed: int
+    fold: _Fold, unit: Unit, members: Members, settings: ForestSettings | None, *, seed: int
 ) -> FoldMembers:
     fold, statistics = fold.with_statistics()
     task, trained = fold.task, fold.trained
-    head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
+    head = _head_of(task, unit)
     linear, ridge = fold.linear(head), fold.ridge(head)
     # A network finds products by itself.
     products = linear if members.network else fold.products(head, linear)
+    if isinstance(head, CountHead):
+        fold = fold.completed(head, linear)
     ordered = network = trees = trees_masked = None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
         ordered = fold.linear(OrderedHead(task.n_labels))
@@ -364,7 +372,12 @@ def _pooled(
     log_scales = [np.concatenate([own for _, own in pair]) for pair in pairs]
     given = locations, log_scales, unit.to_unit(y), weight
     apart = n_apart(members)
-    pool = pool_numbers(*given, widens=task.later is None, least=unit.least, n_apart=apart)
+    rules: dict[str, Any] = {
+        "least": unit.least,
+        "n_apart": apart,
+        "bins": unit.bins_of(y) if unit.of_counts else None,
+    }
+    pool = pool_numbers(*given, widens=task.later is None, **rules)
     alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
     outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
     return pool, added_to_numbers(pool, outputs, y, weight, members=members)

@@ -23,6 +23,8 @@ _STEPS = 100
 # Lighter tails than the last gain nothing on real tables, and lose several nats where new rows are
 # not like those of training: rows outside, and those later than training, have at most HEAVY.
 DEGREES, HEAVY = (3.0, 4.0, 8.0), 4.0
+# Of roots of counts, so that counts have a variance.
+DEGREES_OF_ROOTS = (4.05, 8.0, 16.0)
 # How much doubt adds to the scale of rows far outside of those of training, of which held rows say
 # nothing.
 _OUTSIDE = 3.0
@@ -31,6 +33,8 @@ _LEAST_VARIANCE = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
 
 Free = Float64[np.ndarray, " free"]
+Rows = Float64[np.ndarray, "rows"]
+Bins = tuple[Rows, Rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +163,11 @@ def pool_numbers(
     widens: bool = True,
     least: float = 0.0,
     n_apart: int = 1,
+    bins: Bins | None = None,
 ) -> Pool:
     """The pool of numbers of least nats, its degrees of freedom by those of complete rows.
 
+    `bins`: of counts, where each one's begins and how wide it is, in place of `y`
     `least`: the least scale of a distribution
     `n_apart`: the first members, whose disagreement with others says nothing: constant and ridge
     `widens`: whether members' disagreement adds to the scale; not where later members, fitted to
@@ -173,10 +179,11 @@ def pool_numbers(
         _NumberNats(own, log_scale, np.log(np.maximum(variance, _LEAST_VARIANCE)), y, share)
         for own, log_scale, variance in zip(locations, log_scales, variances, strict=True)
     ]
-    rules: dict[str, Any] = {"log_least": log_least, "n_apart": n_apart}
+    rules: dict[str, Any] = {"log_least": log_least, "n_apart": n_apart, "bins": bins}
     n_free = len(locations[0]) + 3
     first = []
-    for df in [df for df in DEGREES if widens or df <= HEAVY]:
+    degrees = DEGREES if bins is None else DEGREES_OF_ROOTS
+    for df in [df for df in degrees if widens or df <= max(HEAVY, degrees[0])]:
         nats = replace(parts[0], df=df, **rules)
         free = _minimum(nats, n_free)
         first.append((nats(free)[0], df, free))
@@ -199,6 +206,7 @@ class _NumberNats:
     df: float = DEGREES[0]
     log_least: float = -np.inf
     n_apart: int = 1
+    bins: Bins | None = None
 
     def __call__(self, free: Free) -> tuple[float, Free]:
         shares, df = _shares(free[:-3], self.n_apart), self.df
@@ -208,18 +216,36 @@ class _NumberNats:
         scale = np.logaddexp(*both) / 2
         narrow = scale < self.log_least
         scale = np.where(narrow, self.log_least, scale)
-        z = (self.y - mixed) * np.exp(-scale)
-        own = (df + 1) / 2 * np.log1p(z**2 / df) + scale - _log_normalizer(df)
-        slope = self.share * (df + 1) * z / (df + z**2)
-        by_scale = np.where(narrow, 0.0, self.share - slope * z)
+        own, by_location, by_scale = (
+            _student_nats(self.y, mixed, scale, df)
+            if self.bins is None
+            else _bin_nats(self.bins, mixed, scale, df)
+        )
+        by_scale = np.where(narrow, 0.0, self.share * by_scale)
         by_own = by_scale * expit(both[0] - both[1])
-        by_member = -self.location @ (slope * np.exp(-scale))
+        by_member = self.location @ (self.share * by_location)
         by_scales = [by_own.sum(), by_own @ self.log_scale, (by_scale - by_own).sum()]
         by_free = np.append(shares * (by_member - shares @ by_member), by_scales)
         shrunk = free.copy()
         shrunk[-3] = 0.0
         value = self.share @ own + shrinkage * (shrunk @ shrunk)
         return float(value), by_free + 2 * shrinkage * shrunk
+
+
+def _student_nats(y: Rows, location: Rows, log_scale: Rows, df: float) -> tuple[Rows, Rows, Rows]:
+    """Of Student's t, with derivatives by location and by log scale."""
+    z = (y - location) * np.exp(-log_scale)
+    nats = (df + 1) / 2 * np.log1p(z**2 / df) + log_scale - _log_normalizer(df)
+    slope = (df + 1) * z / (df + z**2)
+    return nats, -slope * np.exp(-log_scale), 1 - slope * z
+
+
+def _bin_nats(bins: Bins, location: Rows, log_scale: Rows, df: float) -> tuple[Rows, Rows, Rows]:
+    """The same of Student's t in bins."""
+    from exfam.families.bin_mass import bin_masses
+
+    log_mass, by_location, by_scale = bin_masses(*bins, location, log_scale, df)
+    return -log_mass, -by_location, -by_scale
 
 
 def _log_normalizer(df: float) -> float:

@@ -7,88 +7,22 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import log_softmax
 
-from exfam.checks import check_choice
 from exfam.estimator.gain import Gain
-from exfam.families import (
-    Categorical,
-    Family,
-    LogStudentT,
-    RoundedRootStudentT,
-    Scaled,
-    StudentT,
-)
+from exfam.families import Categorical, Family
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
-from exfam.tables.base.linear_heads import LinearHead, OrderedHead
+from exfam.tables.base.heads import OrderedHead
+from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.pool import Pool, disagreement, doubt_outside, tails, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
+from exfam.tables.base.unit import Unit
 from exfam.tables.base.views import GaussianFill, View, view_of
 from exfam.tables.data import Cells
 
 _ROWS_AT_ONCE = 8192
 # The log-probability of a label that a forest was never shown, and the least by ridge regression.
 _UNSEEN = -7.0
-
-
-SCALES = ("identity", "log", "root")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Numbers as members know them: (y - center) / spread, or of logarithms or of roots.
-
-    `least`: the least scale of a distribution in that unit, which is how finely numbers are
-        recorded: a density that is narrower says nothing about them
-
-    Raises ValueError for a `scale` that is none of SCALES.
-    """
-
-    center: float = 0.0
-    spread: float = 1.0
-    scale: str = "identity"
-    least: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_choice("scale", self.scale, SCALES)
-
-    def on_scale(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
-        """The numbers, their logarithms, or their roots."""
-        if self.scale == "root":
-            return np.sqrt(y)
-        return np.log(y) if self.scale == "log" else y
-
-    def to_unit(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
-        return (self.on_scale(y) - self.center) / self.spread
-
-    def log_slope(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
-        """log of the derivative of `to_unit`: what densities in that unit lack."""
-        power = {"identity": 0.0, "root": 0.5, "log": 1.0}[self.scale]
-        slope = np.log(1 - power) if power < 1 else 0.0
-        if power:
-            slope = slope - power * np.log(y)
-        return np.broadcast_to(slope - np.log(self.spread), y.shape)
-
-    @property
-    def family(self) -> Family:
-        """The family of y that `eta` gives the parameters of."""
-        if self.scale == "root":
-            return RoundedRootStudentT(root=2)
-        if self.scale == "log":
-            return Scaled(LogStudentT(), 0.0, float(np.exp(self.center)))
-        return Scaled(StudentT(), self.center, self.spread)
-
-    def eta(
-        self, location: np.ndarray, log_scale: np.ndarray, df: float | np.ndarray
-    ) -> Float64[np.ndarray, "rows 3"]:
-        """Parameters of `family`."""
-        log_excess = np.broadcast_to(np.log(df - 2), len(location))
-        if self.least > 0:
-            log_scale = np.maximum(log_scale, np.log(self.least))
-        if self.scale != "identity":
-            location = location * self.spread + (self.center if self.scale == "root" else 0.0)
-            log_scale = log_scale + np.log(self.spread)
-        return np.column_stack([location, log_scale, log_excess])
 
 
 @dataclass(frozen=True, eq=False)

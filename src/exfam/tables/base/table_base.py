@@ -17,8 +17,9 @@ from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.pool import Pool
 from exfam.tables.base.residual_network import ResidualNetwork
-from exfam.tables.base.response import FoldMembers, ResponseModel, Unit
+from exfam.tables.base.response import FoldMembers, ResponseModel
 from exfam.tables.base.target_statistics import FoldStatistics
+from exfam.tables.base.unit import Unit
 from exfam.tables.base.views import GaussianFill
 from exfam.tables.data import Cells, TableSchema
 

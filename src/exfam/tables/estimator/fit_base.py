@@ -132,6 +132,7 @@ class _Fit:
     """All rows of a fit, those that validation holds among them, in the order of time or as given.
 
     `in_order`: whether whole stretches of rows are held out, and pools chosen by the last rows
+    `counted`: the column of which it is open whether its numbers are counts
     """
 
     plan: TablePlan
@@ -140,6 +141,7 @@ class _Fit:
     validation: Bool[np.ndarray, "rows"]
     in_order: bool
     seed: int
+    counted: int | None
 
 
 def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
@@ -188,7 +190,11 @@ def _rows_of(estimator: Any, plan: TablePlan) -> _Fit:
     in_order = bool(estimator.in_order) or order is not None
     if order is not None:
         cells, weight, is_held = cells[order], weight[order], is_held[order]
-    return _Fit(plan, cells, weight, is_held, in_order, int(estimator.seed))
+    counted = plan.response
+    if counted is not None:
+        is_declared = plan.schema.columns[counted].name in (estimator.kinds or {})
+        counted = None if is_declared or getattr(estimator, "family", "auto") != "auto" else counted
+    return _Fit(plan, cells, weight, is_held, in_order, int(estimator.seed), counted)
 
 
 def _order_of_time(plan: TablePlan, cells: Cells) -> np.ndarray | None:
@@ -230,16 +236,21 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
         n_labels=n_labels,
         later=later_rows(len(rows)) if fit.in_order else None,
         ordered=learned.kind == "ordinal",
-        scales=_scales(learned, y),
+        scales=_scales(learned, y, may_be_counts=column == fit.counted),
         held=held,
     )
 
 
-def _scales(column: Column, y: Float64[np.ndarray, "rows"]) -> tuple[str, ...]:
+def _scales(
+    column: Column, y: Float64[np.ndarray, "rows"], *, may_be_counts: bool
+) -> tuple[str, ...]:
     if column.kind == "count":
         return ("root",)
-    is_positive = column.labels is None and bool((y > 0).all())
-    return ("identity", "log") if is_positive else ("identity",)
+    if column.labels is not None:
+        return ("identity",)
+    scales = ("identity", "log") if bool((y > 0).all()) else ("identity",)
+    are_counts = may_be_counts and bool(((y >= 0) & (y == np.rint(y))).all())
+    return (*scales, "root") if are_counts else scales
 
 
 def _of_no_rows(
