@@ -11,7 +11,7 @@ from sklearn.linear_model import RidgeCV
 from exfam.tables.base import views
 from exfam.tables.base.encode import learn_column, squashed, unsquashed
 from exfam.tables.base.fit_response import held_by_fold
-from exfam.tables.base.heads import CountHead, OrderedHead, SoftmaxHead, StudentHead
+from exfam.tables.base.heads import LatentRootHead, OrderedHead, SoftmaxHead, StudentHead
 from exfam.tables.base.linear_heads import HeadRows, _Objective, fit_head
 from exfam.tables.base.pool import (
     SHARES,
@@ -34,7 +34,7 @@ HEADS = {
     "softmax": (SoftmaxHead(3), lambda random: random.integers(0, 3, 60)),
     "ordered": (OrderedHead(4), lambda random: random.integers(0, 4, 60)),
     "student": (StudentHead(), lambda random: random.normal(size=60)),
-    "count": (CountHead(ROOTS), lambda random: ROOTS.to_unit(1.0 * random.poisson(2.0, 60))),
+    "count": (LatentRootHead(ROOTS), lambda random: ROOTS.to_unit(1.0 * random.poisson(2.0, 60))),
 }
 
 
@@ -245,7 +245,7 @@ def test_densities_are_of_the_number_itself(scale):
 
 
 def test_what_lies_behind_a_count_is_near_its_root_and_behind_none_below_its_edge():
-    head, count = CountHead(ROOTS), np.array([0.0, 0.0, 3.0, 400.0])
+    head, count = LatentRootHead(ROOTS), np.array([0.0, 0.0, 3.0, 400.0])
     y, location = ROOTS.to_unit(count), np.array([-3.0, 1.0, 0.0, 0.0])
     found = head.completed(location, np.zeros(1), y)
     low, width = ROOTS.bins_of(count)

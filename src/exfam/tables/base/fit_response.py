@@ -20,7 +20,7 @@ from exfam.tables.base.fit_forest import (
 )
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.gaps import fit_gap_effects
-from exfam.tables.base.heads import CountHead, Head, OrderedHead, SoftmaxHead, StudentHead
+from exfam.tables.base.heads import Head, LatentRootHead, OrderedHead, SoftmaxHead, StudentHead
 from exfam.tables.base.linear_heads import HeadRows, LinearHead, fit_head, fit_products, log_masses
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
 from exfam.tables.base.products import LEAST_SPREAD, Candidates
@@ -217,7 +217,7 @@ class _Fold:
         train = self.stacked("for_trees", self.rows.train[:n_views], self.trained)
         return ForestRows(*train), ForestRows(*self.stacked("for_trees", of_held, self.held))
 
-    def completed(self, head: CountHead, linear: LinearHead) -> "_Fold":
+    def completed(self, head: LatentRootHead, linear: LinearHead) -> "_Fold":
         """The fold with latent numbers in place of counts, expected by the linear predictor."""
         seen = linear.outputs(self.rows.train[0].features)[:, 0]
         return replace(self, y=head.completed(seen, linear.shared, self.y))
@@ -306,7 +306,7 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
 def _head_of(task: ResponseTask, unit: Unit) -> Head:
     if task.n_labels is not None:
         return SoftmaxHead(task.n_labels)
-    return CountHead(unit) if unit.of_counts else StudentHead()
+    return LatentRootHead(unit) if unit.of_counts else StudentHead()
 
 
 def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
@@ -329,7 +329,7 @@ def _fit_fold(
     linear, ridge = fold.linear(head), fold.ridge(head)
     # A network finds products by itself.
     products = linear if members.network else fold.products(head, linear)
-    if isinstance(head, CountHead):
+    if isinstance(head, LatentRootHead):
         fold = fold.completed(head, linear)
     ordered = network = trees = trees_masked = None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:

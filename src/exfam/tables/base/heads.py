@@ -136,7 +136,7 @@ class StudentHead:
 
 
 @dataclass(frozen=True)
-class CountHead:
+class LatentRootHead:
     """Counts: a latent number, Student's t with five degrees of freedom, whose square is rounded.
 
     Of 0 all that is known is that the latent number lies below some bound, which may be far.
