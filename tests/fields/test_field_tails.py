@@ -3,7 +3,9 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from numpy.testing import assert_allclose
 
@@ -40,6 +42,7 @@ from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
 from exfam.simulators import simulate_field
+from fields.field_cases import COLUMNS
 from fields.test_field_base import field_maps, random_covariance, rows
 from fields.test_field_local import maps_of
 
@@ -248,3 +251,26 @@ def test_maps_without_values_and_gaps_are_spread_by_settings_of_their_own():
     assert_allclose(log[2][is_first], 0.2, rtol=1e-5)
     assert_allclose(log[2][~is_first & ~first], 0.0, atol=1e-6)
     model.forecast(frame, steps=1, n=2)
+
+
+@pytest.mark.parametrize(("n_maps", "lags"), [(2, 0), (2, 1), (3, 0), (4, 1), (6, 1)])
+def test_few_maps_are_worth_more_than_means_and_spreads(n_maps, lags):
+    """Of means and spreads the common spread, widened by what the means are off by."""
+    random, at = np.random.default_rng(1), np.arange(20) / 2
+    root = np.linalg.cholesky(np.exp(-np.abs(at[:, None] - at) / 3))
+    values = (root @ random.normal(size=(20, n_maps + 40))).T + 2 * random.normal(size=20)
+    n, years = values.size, 365.25 * np.arange(n_maps + 40)
+    frame = pd.DataFrame(
+        {
+            "day": np.repeat(years, 20),
+            "site": np.tile([f"s{k}" for k in range(20)], n_maps + 40),
+            "x": np.tile(at, n_maps + 40),
+            "y": np.zeros(n),
+            "v": values.ravel(),
+        }
+    )
+    model = FieldGaussian(**COLUMNS, lags=lags).fit(frame[: 20 * n_maps])
+    spread = np.sqrt(values[:n_maps].var(0, ddof=1).mean() * (1 + 1 / n_maps))
+    usual = scipy.stats.norm(values[:n_maps].mean(0), spread).logpdf(values[n_maps:])
+    nats = np.ravel(model.log_prob(frame[20 * (n_maps - lags) :]))[-20 * 40 :]
+    assert nats.mean() > usual.mean() + 0.1

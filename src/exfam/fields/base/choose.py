@@ -63,8 +63,9 @@ LEAST_MAPS = 20
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)
 MOST_LAGS = LADDER[-1]
-# Maps below which blocks held out would say nothing.
-FEWEST_MAPS_OF_LAGS = 10
+# Maps below which blocks held out would say nothing: of one that is left nothing is known but its
+# values.
+FEWEST_MAPS_OF_BLOCKS, FEWEST_MAPS_OF_LAGS = 3, 10
 
 
 class Tried(NamedTuple):
@@ -81,7 +82,7 @@ def choose_courses(maps: Maps) -> CourseChoice:
 
     Effects of covariates, more of the sites' own, and slopes in time must gain by more than chance.
     """
-    if len(maps.panel.time) < 2:
+    if len(maps.panel.time) < FEWEST_MAPS_OF_BLOCKS:
         return CHOICES[0]
     some = maps.of_sites(MOST_SITES).with_lags(0)
     choices = CHOICES if _cycles(maps) >= FEWEST_CYCLES else CHOICES[:1]
@@ -279,7 +280,8 @@ def choose(maps: Maps) -> Chosen:
     choice = choose_courses(maps)
     courses = maps.courses(choice)
     kernel = kernel_of(*maps.rows(courses), maps.sites)
-    if len(maps.panel.time) < 2:
+    # Of two, each less their mean, one says that the other is its opposite: no kernel of lags.
+    if len(maps.panel.time) < (2 if maps.panel.earlier.shape[1] else FEWEST_MAPS_OF_BLOCKS):
         return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
     rows = WholeRows(maps, kernel.of(maps.sites.columns), kernel=kernel)
     trials = Trials(rows, choice)

@@ -37,8 +37,8 @@ MOST_CANDIDATES = 256
 # Systems that one trial may solve where what is shown differs from row to row.
 MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 5
-# Values of a site that blocks without it must show.
-FEWEST_SEEN = 5
+# Values of a site that blocks without it must show, or this share of their maps if that is fewer.
+FEWEST_SEEN, SHARE_SEEN = 5, 0.5
 
 Numbers = Float64[Tensor, "values"]
 
@@ -179,7 +179,8 @@ class Trials:
             of_others = rows.maps.take(~held).courses(courses)
             evidence = rows.evidence(of_others).take(held)
             # What is normal at a site that others hardly show is not known: it says nothing here.
-            seen = rows.maps.panel.shown[~held].sum(0) >= FEWEST_SEEN
+            fewest = min(FEWEST_SEEN, SHARE_SEEN * int((~held).sum()))
+            seen = rows.maps.panel.shown[~held].sum(0) >= fewest
             evidence = evidence._replace(shown=evidence.shown & seen[rows.columns.site])
             products, log_scale = rows.products(of_others, ~held), of_others.scale.log()
             row = held.nonzero()[:, 0]
