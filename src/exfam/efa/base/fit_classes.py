@@ -12,7 +12,7 @@ from torch import Tensor
 from exfam.efa.base.classes import ItemClasses, fold_of
 from exfam.efa.base.left_out import LeftOut, TargetInputs
 from exfam.efa.base.ridge_link import ridge_link
-from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.base.scoring import Tile, fit_numbers, hold_of, rows_of_tiles
 from exfam.groups import Groups
 
 # How many classes are tried; of so many folds; fitted to about so many elements.
@@ -25,8 +25,6 @@ _STANDARD_ERRORS = 2.0
 _SMOOTHING = 0.25
 # Rounds of a fit (EM), which ends where one gains less, in nats a group.
 _ROUNDS, _TOLERANCE = 60, 2e-3
-# How firmly numbers are held at their start, in nats a target.
-_HOLD = 1e-3
 
 
 class _Fold(NamedTuple):
@@ -116,6 +114,9 @@ def _gain(inputs: TargetInputs, eta: Float[Tensor, "rows chosen"]) -> Float[Tens
 
     start = torch.tensor([1.0, 0.0, 0.0])
     best, _ = fit_numbers(
-        lambda numbers: tiles(numbers.to(eta)), start=start, center=start, hold=_HOLD
+        lambda numbers: tiles(numbers.to(eta)),
+        start=start,
+        center=start,
+        hold=hold_of(len(inputs.item)),
     )
     return nats(start) - nats(best.to(eta))

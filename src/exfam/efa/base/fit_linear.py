@@ -10,13 +10,11 @@ from torch import Tensor
 
 from exfam.efa.base.left_out import LeftOut, TargetInputs
 from exfam.efa.base.linear import LEAST_POWER, LINEAR_START, LinearItems
-from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.base.scoring import Tile, fit_numbers, hold_of, rows_of_tiles
 from exfam.groups import Groups
 
 # Outputs that the numbers are fitted to, and items of larger catalogs that they are of.
 MOST_OUTPUTS, MOST_ITEMS = 2_000_000, 5_000
-# How firmly the numbers are held at their start: nats a target, and in all.
-_HOLD, _HOLD_IN_ALL = 1e-3, 0.3
 
 
 class FittedLink(NamedTuple):
@@ -44,7 +42,7 @@ def fit_linear_link(base: LinearItems, targets: LeftOut) -> FittedLink:
         return _tiles(inputs, chance, numbers.to(chance).view(2, 2))
 
     start = torch.tensor(LINEAR_START).flatten()
-    hold = _HOLD + _HOLD_IN_ALL / max(1, len(chance))
+    hold = hold_of(len(chance))
     numbers, nats = fit_numbers(tiles, start=start, center=start, hold=hold)
     base.numbers.copy_(numbers.view(2, 2))
     return FittedLink(base, nats)

@@ -14,7 +14,7 @@ from exfam.efa.base.fit_classes import choose_classes
 from exfam.efa.base.left_out import LeftOut, TargetInputs
 from exfam.efa.base.ridge import RidgeItems, precision_dtype
 from exfam.efa.base.ridge_link import RidgeNumbers, chance_of, curve_of, log_of
-from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.base.scoring import Tile, fit_numbers, hold_of, rows_of_tiles
 from exfam.efa.base.sets import held_items
 from exfam.groups import Groups
 
@@ -32,9 +32,8 @@ SMALL_CONTEXTS = 0.02
 START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
 # Groups with fewer of them, or with more items, have no classes.
 LEAST_GROUPS, MOST_CLASSED = 100, 100_000
-# How firmly the numbers are held at their start, in nats a target.
-_HOLD = 1e-3
-# And at those of a fit when more groups come, in nats of all their targets.
+# How firmly the numbers are held at those of a fit when more groups come, in nats of all their
+# targets.
 _HELD_BY = 5.0
 
 
@@ -175,7 +174,7 @@ def fit_link(
     *,
     start: Float[Tensor, "two numbers"],
     center: Float[Tensor, "two numbers"] | None = None,
-    hold: float = _HOLD,
+    hold: float | None = None,
 ) -> tuple[Float[Tensor, "two numbers"], float]:
     """The link's numbers of the least nats a target, held at `center`, and those nats.
 
@@ -185,6 +184,7 @@ def fit_link(
         center = torch.cat([torch.tensor(START), torch.zeros(2, start.shape[1] - 6)], 1)
     inputs = inputs.with_context()
     chance = chance_of(inputs.link.score)
+    hold = hold_of(len(chance)) if hold is None else hold
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:
         numbers = numbers.to(chance).view(2, -1)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS
 from exfam.efa.base.histories import BACK_OFFS, N_FILTERS, N_OF_CONTEXTS, repeat_inputs
-from exfam.efa.base.sets import Where
+from exfam.efa.base.scoring import hold_of
+from exfam.efa.base.sets import Where, held_items
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import Batch, Groups
 from exfam.groups.arrange import sequential_batches
@@ -21,10 +22,11 @@ from exfam.training.lbfgs import find_minimum
 # Targets that the mixture is fitted to, and numbers of all filters at most.
 MOST_TARGETS, MOST_NUMBERS = 2_000, 72_000_000
 MOST_OF_A_GROUP = 20
+# How firmly the mixture is held at even shares and repeats at 0, and the exponents at those of the
+# mixture as it is, in nats of all targets.
+HOLD_IN_ALL = 2.0
 # Shares of the mixture below this are dropped.
 LEAST_SHARE = 0.02
-# How firmly the mixture is held at even shares, and repeats at 0, in nats a target.
-_HOLD = 1e-3
 _N_STEPS = 40
 # The two exponents and what repeats add, before the shares.
 _N_NUMBERS = 4
@@ -80,8 +82,12 @@ def _chosen(inputs: "_Inputs") -> tuple[Tensor, Int64[Tensor, "kept"]]:
     return found, kept[is_large]
 
 
-def _fitted(inputs: "_Inputs", start: Tensor, *, hold: float = _HOLD) -> tuple[Tensor, float]:
-    """Numbers of all filters of the inputs, and their nats a target."""
+def _fitted(inputs: "_Inputs", start: Tensor, *, hold: float | None = None) -> tuple[Tensor, float]:
+    """Numbers of all filters of the inputs, and their nats a target.
+
+    `hold`: how firmly the mixture is held at even shares, and repeats at 0, in nats a target
+    """
+    hold = hold_of(len(inputs.item), in_all=HOLD_IN_ALL) if hold is None else hold
     loss = partial(_nats, inputs, hold=hold)
     numbers = find_minimum(loss, start, n_steps=_N_STEPS, tolerance=1e-6, least_slope=1e-7)
     return numbers, float(loss(numbers))
@@ -133,10 +139,12 @@ def some_targets(
 ) -> Iterator[tuple[Batch, Where, Int64[Tensor, "rows"]]]:
     """Batches of random groups, some of their targets among the chosen items, and which these are.
 
-    Of about so many targets at most.
+    Of about so many targets at most, and of items that several groups have, as in `LeftOut.draw`.
     """
     column = torch.full((n_items,), -1)
     column[chosen] = torch.arange(len(chosen))
+    n_groups = np.asarray(held_items(groups, n_items).sum(0)).ravel()
+    column[torch.from_numpy(n_groups < 2)] = -1
     length = groups.stop - groups.start
     order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(length))
     at_most = np.minimum(length, MOST_OF_A_GROUP)[order]
@@ -177,4 +185,7 @@ def _nats(inputs: _Inputs, numbers: Float[Tensor, "numbers"], *, hold: float) ->
     eta = eta + torch.einsum("n,nri->ri", numbers[2:_N_NUMBERS], inputs.repeats)
     eta = eta.masked_fill(~inputs.allowed, -torch.inf)
     own = eta.gather(1, inputs.item[:, None])[:, 0]
-    return (eta.logsumexp(1) - own).mean() + hold * numbers[2:].square().sum()
+    held = hold * numbers[2:].square().sum()
+    exponents = numbers[:2] - torch.tensor([0.0, 1.0])
+    held = held + HOLD_IN_ALL / len(own) * exponents.square().sum()
+    return (eta.logsumexp(1) - own).mean() + held

@@ -16,6 +16,16 @@ Tile = tuple[Tensor, Sequence[Tensor], Int64[Tensor, "rows"], Float[Tensor, "row
 TILE = 2**17
 # The search ends where a step gains less, in nats a row.
 _TOLERANCE = 1e-5
+# How firmly numbers are held at where they start, at least, in nats a row.
+_HOLD = 1e-3
+
+
+def hold_of(n_rows: int, *, in_all: float = 1.0) -> float:
+    """How firmly numbers that are fitted to so many rows are held, in nats a row.
+
+    `in_all`: in nats of all rows, which counts where they are few: these would have any numbers
+    """
+    return max(_HOLD, in_all / max(1, n_rows))
 
 
 def rows_of_tiles(n_rows: int, n_items: int) -> Iterator[slice]:

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS
 from exfam.efa.base.fit_transitions import MOST_TARGETS, allowed_items, some_targets
-from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
+from exfam.efa.base.scoring import Tile, fit_numbers, hold_of, rows_of_tiles
 from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
 
-# How firmly weights are held at those of the first part alone, in nats a target.
-_HOLD = 1e-3
+# How firmly weights are held at those of the first part alone, in nats of all targets.
+_HOLD_IN_ALL = 2.0
 
 Codes = Int64[Tensor, "chosen"]
 
@@ -66,4 +66,5 @@ def weigh_parts(inputs: PartInputs) -> tuple[Float[Tensor, "parts"], float]:
             yield eta, list(slopes), inputs.item[rows], torch.ones_like(eta[:, :1])
 
     alone = torch.eye(len(inputs.parts))[0]
-    return fit_numbers(tiles, start=alone, center=alone, hold=_HOLD)
+    hold = hold_of(len(inputs.item), in_all=_HOLD_IN_ALL)
+    return fit_numbers(tiles, start=alone, center=alone, hold=hold)
