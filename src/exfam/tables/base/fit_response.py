@@ -53,7 +53,8 @@ _LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
 _LARGER_STEPS = 3.0
 _FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 50
 _SPREADS_BETWEEN = 2.56
-# Nats by which logarithms have to be better: of their Student's t there is no mean.
+# Nats by which logarithms have to be better, and as much of all rows as chance gives a choice: of
+# their Student's t there is no mean, and a number that is not above 0 has no density.
 _WORTH_A_SCALE = 0.02
 # The standard deviation of a number that is rounded, in units of the gap between two.
 _OF_GAP = 12**-0.5
@@ -289,9 +290,10 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
 def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     """The scale of numbers that the first fold's held rows prefer, clearly if not the first."""
     units = [_unit_of(task.y, scale=scale) for scale in task.scales]
-    if len(units) == 1:
+    if len(units) == 1 or len(task.y) < _FEWEST_ROWS:
         return units[0]
     held, nats = task.held[0], list[float]()
+    worth = _WORTH_A_SCALE + 1 / len(task.y)
     y, weight, features = task.y[held], task.weight[held], rows.held[0][held].features
     for unit in units:
         head = _Fold(task, rows, unit.to_unit(task.y), held).linear(_head_of(task, unit))
@@ -299,7 +301,7 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
             own = -np.average(log_masses(head, features, y, unit=unit), weights=weight)
         else:
             own = head.validation - np.average(unit.log_slope(y), weights=weight)
-        nats.append(own + (_WORTH_A_SCALE if nats else 0.0))
+        nats.append(own + (worth if nats else 0.0))
     return units[int(np.argmin(nats))]
 
 

@@ -19,6 +19,8 @@ _ROWS_OF_SHRINKAGE = 1.0
 # A temperature above 1 is soon sure of all of a few rows.
 _ROWS_OF_TEMPERATURE = 5.0
 _LOG_OF_APART = -2.0
+# Of labels of fewer rows than about so many, the first member counts as much as each other or more.
+_ROWS_ALONE = 10.0
 _STEPS = 100
 # Lighter tails than the last gain nothing on real tables, and lose several nats where new rows are
 # not like those of training: rows outside, and those later than training, have at most HEAVY.
@@ -126,7 +128,7 @@ def pool_labels(
     weights, share = [], weight / weight.sum()
     for outputs in log_probs:
         free = _minimum(_LabelNats(outputs, y.astype(np.int64), share), len(outputs) + 1)
-        weights.append(_shares(free[:-1]) * np.exp(free[-1]))
+        weights.append(_shares_of_labels(free[:-1], len(y)) * np.exp(free[-1]))
     return Pool(np.stack(weights), np.zeros((len(weights), 3)))
 
 
@@ -139,7 +141,7 @@ class _LabelNats:
     share: Float64[np.ndarray, "rows"]
 
     def __call__(self, free: Free) -> tuple[float, Free]:
-        shares, temperature = _shares(free[:-1]), np.exp(free[-1])
+        shares, temperature = _shares_of_labels(free[:-1], len(self.y)), np.exp(free[-1])
         flat, rows = self.outputs.reshape(len(shares), -1), np.arange(len(self.y))
         mixed = (temperature * shares @ flat).reshape(self.outputs.shape[1:])
         log_prob = log_softmax(mixed, axis=1)
@@ -261,8 +263,14 @@ def _minimum(nats: Callable[[Free], tuple[float, Free]], n_numbers: int) -> Free
 
 
 def _shares(
-    free: Float64[np.ndarray, " members"], n_apart: int = 1
+    free: Float64[np.ndarray, " members"], n_apart: int = 1, *, usual: float = _LOG_OF_APART
 ) -> Float64[np.ndarray, " members"]:
-    """Weights that sum to 1."""
-    shares: np.ndarray = softmax(np.append(free[:n_apart] + _LOG_OF_APART, free[n_apart:]))
+    """Weights that sum to 1; `usual`: a logarithm, of the first members'."""
+    shares: np.ndarray = softmax(np.append(free[:n_apart] + usual, free[n_apart:]))
     return shares
+
+
+def _shares_of_labels(
+    free: Float64[np.ndarray, " members"], n_rows: int
+) -> Float64[np.ndarray, " members"]:
+    return _shares(free, usual=max(_LOG_OF_APART, np.log(_ROWS_ALONE / n_rows)))
