@@ -25,7 +25,7 @@ MOST = {"most_items": N_ITEMS, "most_outputs": 10**6, "seed": 0, "hard": True}
 def left_out():
     """Inputs of random targets of many groups."""
     groups = make_groups(lengths=[6] * 40, repeats=False, n_items=N_ITEMS)
-    return inputs_of(groups, LeftOut.draw(groups, np.ones(N_ITEMS), **MOST))
+    return inputs_of(groups, LeftOut.draw(groups, np.full(N_ITEMS, 2.0), **MOST))
 
 
 def inputs_of(groups, drawn):
@@ -37,7 +37,7 @@ def nats(inputs, numbers):
     eta = ridge_link(inputs.link, numbers)
     eta = eta + inputs.added
     start = torch.tensor(fit_ridge.START)
-    hold = fit_ridge._HOLD * (numbers - start).square().sum()
+    hold = scoring.hold_of(len(inputs.item)) * (numbers - start).square().sum()
     return torch.nn.functional.cross_entropy(eta, inputs.item) + hold
 
 
@@ -90,7 +90,7 @@ def test_a_search_that_is_taken_further_ends_sooner_and_as_well(monkeypatch):
 @pytest.mark.parametrize("hard", [True, False])
 def test_targets_are_those_of_known_items_and_the_context_is_excluded(hard):
     groups = rich_groups(repeats=False)
-    drawn = LeftOut.draw(groups, np.ones(N_ITEMS), **MOST | {"hard": hard})
+    drawn = LeftOut.draw(groups, np.full(N_ITEMS, 2.0), **MOST | {"hard": hard})
     is_target = (groups.role != CONTEXT) & (groups.item >= 0)
     assert 1 < drawn.groups.n_targets == is_target[groups.elements()].sum()
     inputs = inputs_of(groups, drawn)
