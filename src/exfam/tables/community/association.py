@@ -18,8 +18,8 @@ from exfam.tables.community.environment import CrossFit, Observed
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 SHARES = (0.25, 0.5, 0.75, 1.0)
-# Of the logs of scales, in nats of all sites.
-_OF_SCALES = 0.3
+# Of the logs of all species' scale and of how far each one's own is from it, in nats of all sites.
+_OF_SCALE, _OF_SCALES = 1.0, 3.0
 # Sites by which ridge and scales are chosen at most.
 _MOST_SITES = 800
 
@@ -155,7 +155,7 @@ def fit_scales(
     *,
     log_size: Float[np.ndarray, "species"],
 ) -> tuple[float, Float[np.ndarray, "species"]]:
-    """Mean nats and exp(a + d_s): one scale of all species and a ridged deviation of each."""
+    """Mean nats and exp(a + d_s): one scale of all species and a deviation of each, both ridged."""
     n, n_species = eta.shape
 
     def objective(numbers: np.ndarray) -> tuple[float, np.ndarray]:
@@ -167,11 +167,11 @@ def fit_scales(
             score, _ = seen.response.score_and_information(seen.value, at, log_size)
             slope -= (score * seen.there * moved).sum(0) * scale
         nats, slope = nats / len(shift), slope / len(shift)
-        drawn = _OF_SCALES * np.square(numbers[1:])
-        gradient = np.append(slope.sum(), slope + 2 * _OF_SCALES * numbers[1:])
-        return (nats + float(drawn.sum())) / n, gradient / n
+        gradient = np.append(slope.sum(), slope) + 2 * held * numbers
+        return (nats + float((held * numbers**2).sum())) / n, gradient / n
 
     start = np.zeros(1 + n_species)
+    held = np.append(_OF_SCALE, np.full(n_species, _OF_SCALES))
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 60})
     scale = np.exp(np.clip(found.x[0] + found.x[1:], -8, 4))
     return float(found.fun), scale
