@@ -54,6 +54,9 @@ def one_group(value):
     ([0, 1, 2, 3, 4, 5, 6, 7] * 2, RoundedStudentT()),
     ([0, 1, 2, 3, 4, 5, 6, 7] * 3, Ordinal(8)),
     ([0, 1, 2] * 2, Ordinal(3)),
+    ([0, 0, 1, 0, 2, 1, 3, 0, 5, 1, 2], RoundedStudentT()),
+    ([0, 0, 1, 0, 2, 1, 3, 0, 4, 1, 2], Ordinal(5)),
+    ([1, 1, 2, 1, 3, 2, 4, 1, 6, 2, 3], Ordinal(6, start=1)),
     ([np.nan], StudentT()),
 ])  # fmt: skip
 def test_families_follow_from_values(value, family):

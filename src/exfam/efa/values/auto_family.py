@@ -33,8 +33,9 @@ from exfam.groups import Groups
 # Whole numbers in a range of at most so many are ordered classes, if they fill half of it.
 MOST_LEVELS, FILLED = 20, 0.5
 # Those from 0 or 1 whose largest one is rarer than that are counts, of which larger ones may come;
-# one that occurs so few times is rare where it is less than a hundredth, or levels are many.
-RARE, FEW_TIMES, FEW_SHARE, FEW_LEVELS = 1e-3, 2, 1e-2, 7
+# one that occurs so few times is rare where it is less than a hundredth, or levels are many, fewer
+# of which do from 0 on: classes of another number would be an error, and ratings begin at 1.
+RARE, FEW_TIMES, FEW_SHARE, FEW_LEVELS, FEW_FROM_ZERO = 1e-3, 2, 1e-2, 7, 5
 # Families are compared of so many values; one that is not the usual one must gain so many nats.
 LEAST_TO_COMPARE, LEAST_OF_OTHERS = 50, 0.01
 # Bins of a histogram, which needs so many values, and must gain so many nats a value.
@@ -118,8 +119,8 @@ class _Summary(NamedTuple):
 def _is_rare(found: _Summary, n_levels: int) -> bool:
     """Whether the largest value occurs so seldom that larger ones are likely to come."""
     few = found.n_highest <= FEW_TIMES
-    share = found.n_highest / found.n
-    return share < RARE or (few and (share < FEW_SHARE or n_levels > FEW_LEVELS))
+    share, most = found.n_highest / found.n, FEW_LEVELS if found.low else FEW_FROM_ZERO
+    return share < RARE or (few and (share < FEW_SHARE or n_levels > most))
 
 
 def _summary(groups: Groups, column: str) -> _Summary:
