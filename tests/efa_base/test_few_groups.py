@@ -48,6 +48,22 @@ def test_few_groups_are_not_far_behind_popularity(kind, n_groups):
     assert model.score(other) > popularity - {3: 3.0, 6: 0.7, 12: 0.3}[n_groups]
 
 
+@pytest.mark.parametrize("part", ["item", "value"])
+def test_groups_too_few_to_hold_any_out_have_the_base_alone(part):
+    """Nothing says that a correction gains."""
+    frame = drawn(6, repeats=True)
+    frame["v"] = np.random.default_rng(0).normal(size=len(frame))
+    own, other = frame[frame.g < 6], frame[frame.g >= 6]
+    columns = {"group": "g", part: {"item": "i", "value": "v"}[part]}
+    settings = {"max_epochs": 3, "progress": False}
+    model = EFA(**columns, **settings).fit(own)
+    alone = EFA(**columns, **settings, attention="none").fit(own)
+    other = other[other.i.isin(own.i)]
+    assert model.score(other) == pytest.approx(alone.score(other), abs=1e-5)
+    unjudged = EFA(**columns, **settings, validation_fraction=0.0).fit(own)
+    assert model.score(other) != pytest.approx(unjudged.score(other), abs=1e-5)
+
+
 def test_items_of_one_group_are_no_targets():
     """Without that group each would be the one item that was never seen."""
     item = np.array([0, 1, 0, 2, 1, 3], dtype=np.int32)

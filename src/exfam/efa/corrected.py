@@ -10,7 +10,7 @@ from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.base.neighbors import is_line
 from exfam.efa.fit_earlier import Judged, fit_earlier_columns
-from exfam.efa.gate import set_gates
+from exfam.efa.gate import ALONE, set_gates
 from exfam.efa.held_out import some_to_validate
 from exfam.efa.networks.based import USUAL_WEIGHTS
 from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
@@ -21,6 +21,9 @@ from exfam.estimator.gain import Gain
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.history import History
+
+# Of items and of values, where no groups are to be held out.
+USUAL = (USUAL_WEIGHTS, USUAL_GATE)
 
 
 class Gains(NamedTuple):
@@ -94,7 +97,8 @@ def fit_corrected(
         folds.append(fold)
         if any(history.interrupted for history in folds[-1].histories):
             break
-    gains = _weigh(folds, seed=seed) if corrects else Gains()
+    unheld = USUAL if not estimator.validation_fraction else (ALONE, 0.0)
+    gains = _weigh(folds, unheld=unheld, seed=seed) if corrects else Gains()
     judged = [
         Judged.of(fold.members, fold.trained, fold.plan.validation, weight=plan.weight)
         for fold in folds
@@ -156,8 +160,12 @@ def _fit_fold(
     return _Fold(plan, trained.train, base, value_bases, members, histories)
 
 
-def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gains:
-    """Set the weights of bases and corrections by validation groups, if there are any."""
+def _weigh(folds: Sequence[_Fold], *, unheld: tuple[tuple[float, ...], float], seed: int) -> Gains:
+    """Set the weights of bases and corrections by validation groups.
+
+    `unheld`: weights of items and values where there are none. If there were to be some, groups are
+    too few, and nothing says that a correction gains: the base is alone.
+    """
     held_out = [
         (fold.members, fold.plan.validation) for fold in folds if fold.plan.validation is not None
     ]
@@ -168,7 +176,7 @@ def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gains:
     members: Any = [member for fold in folds for member in fold.members]
     for member in members:
         if items:
-            member.item_part.weigh(*USUAL_WEIGHTS)
+            member.item_part.weigh(*unheld[0])
         if values:
-            member.value_part.gate.fill_(USUAL_GATE)
+            member.value_part.gate.fill_(unheld[1])
     return Gains()
