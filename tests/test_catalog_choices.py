@@ -303,6 +303,8 @@ def test_a_row_that_may_choose_none_of_the_drawn_is_sure():
 def test_fits_have_the_same_bits_approach_the_exact_one_and_are_saved(kind, tmp_path):
     frame = ratings(n_users=40, n_movies=8, least=2)
     parameters = {"value": None, "support": "none", "max_epochs": 12, "batch_size": 16}
+    if kind == "efa":
+        parameters["base"] = "none"
     fits = [
         make(kind, n_sampled_items=n, learning_rate=0.1, **parameters).fit(frame, validation=frame)
         for n in (0, 100, 7, 1, 1)

@@ -171,7 +171,7 @@ def bin_masses(
     >>> zero, one = np.zeros(1), np.ones(1)
     >>> log_mass, by_location, by_log_scale = bin_masses(-one, 2 * one, zero, zero, 3.0)
     >>> log_mass.round(3), abs(by_location) < 1e-12
-    (array([-0.494]), array([ True]))
+    (array([-0.496]), array([ True]))
     """
     out = np.empty((4, len(location)))
     _fill(low, width, location, log_scale, np.full(len(location), df), out)

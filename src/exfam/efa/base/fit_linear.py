@@ -1,7 +1,7 @@
 """Fits the link of linear scores to held-out groups, by which their settings are chosen, too."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,10 +27,9 @@ class FittedLink(NamedTuple):
 def draw_targets(
     groups: Groups, count: Float[np.ndarray, "items"], *, seed: int, hard: bool
 ) -> LeftOut:
-    """Some targets of held-out groups."""
-    return LeftOut.draw(
-        groups, count, most_items=MOST_ITEMS, most_outputs=MOST_OUTPUTS, seed=seed, hard=hard
-    )
+    """Some targets of held-out groups, which `count` is not of: any item may be one."""
+    most: Any = {"most_items": MOST_ITEMS, "most_outputs": MOST_OUTPUTS}
+    return LeftOut.draw(groups, count, **most, seed=seed, hard=hard, least=0)
 
 
 def fit_linear_link(base: LinearItems, targets: LeftOut) -> FittedLink:

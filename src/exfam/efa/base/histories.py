@@ -112,7 +112,8 @@ class Histories:
         code = self.code[row, lag]
         share = weight[row, lag] / (self.sizes[kernel][code] + prior)
         due = np.bincount(row, weights=share * prior, minlength=len(self.code))
-        return self._picked(kernel, row, code, share), due
+        # Counts of nothing are whole numbers, whatever their weights.
+        return self._picked(kernel, row, code, share), due.astype(np.float64, copy=False)
 
     def backed_off(
         self, shares: Float[np.ndarray, "lengths back_offs"]

@@ -63,17 +63,19 @@ class LeftOut:
         most_outputs: int,
         seed: int,
         hard: bool,
+        least: int = 2,
     ) -> "LeftOut":
         """Random targets; of many items theirs, the most frequent ones and some of the others.
 
-        `count`: groups that have each item. An item of one group alone is no target: without that
-        group it would be the only item that was never seen, which says which one it is.
+        `count`: groups that have each item, and `least`: of a target. An item of one group alone is
+        none: without that group it would be the only item that was never seen, which says which one
+        it is.
         """
         item, random = groups.item, np.random.default_rng([seed, 7])
         assert item is not None
         groups = sampled_groups(groups, MOST_ELEMENTS, random)
         element = groups.elements()
-        is_target = (item[element] >= 0) & (count[item[element]] > 1)
+        is_target = (item[element] >= 0) & (count[item[element]] >= least)
         if groups.role is not None:
             is_target &= groups.role[element] == TARGET
         n_chosen = min(len(count), most_items)
