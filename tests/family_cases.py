@@ -32,6 +32,7 @@ from exfam.families import (
     RoundedRootStudentT,
     RoundedStudentT,
     Scaled,
+    SinhStudentT,
     StudentT,
     Truncated,
     Tweedie,
@@ -52,7 +53,7 @@ def ends_of(family: Family) -> tuple[float, float]:
         return max(low, inner[0]), min(high, inner[1])
     if isinstance(family, ZeroInflated | Hurdle):
         return 0.0, ends_of(family.family)[1]
-    if isinstance(family, Gaussian | Histogram | StudentT):
+    if isinstance(family, Gaussian | Histogram | SinhStudentT | StudentT):
         return -torch.inf, torch.inf
     if isinstance(family, VonMises):
         return -math.pi, math.pi
@@ -222,6 +223,8 @@ CASES = {
     "scaled gamma": scaled(Gamma(), 0.0, 300.0),
     "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
     "scaled gaussian of known scale": scaled(Gaussian(scale=2.5), 40.0, 5.0),
+    "sinh-student-t": plain(SinhStudentT()),
+    "sinh-student-t of bent hundreds": plain(SinhStudentT(bend=150.0)),
     "student-t": plain(StudentT()),
     "student-t of known df": plain(StudentT(df=5.0)),
     "scaled truncated": scaled(Truncated(Gamma(), lower=60.0), 0.0, 100.0),

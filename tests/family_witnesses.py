@@ -29,6 +29,7 @@ from exfam.families import (
     Poisson,
     RoundedRootStudentT,
     RoundedStudentT,
+    SinhStudentT,
     StudentT,
     Tweedie,
     VonMises,
@@ -85,6 +86,26 @@ class OfLogarithms:
 
     def cdf(self, value: np.ndarray) -> np.ndarray:
         return self.of_logs.cdf(np.log(value))
+
+    def mean(self) -> float:
+        return np.inf
+
+    def var(self) -> float:
+        return np.inf
+
+
+class Sinh:
+    """`bend` times the hyperbolic sine of a number that has a distribution of scipy."""
+
+    def __init__(self, latent: Any, bend: float):
+        self.latent, self.bend = latent, bend
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        unit = value / self.bend
+        return self.latent.logpdf(np.arcsinh(unit)) - np.log(self.bend * np.sqrt(1 + unit**2))
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        return self.latent.cdf(np.arcsinh(value / self.bend))
 
     def mean(self) -> float:
         return np.inf
@@ -383,6 +404,8 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         return stats.lognorm(np.exp(eta[:, 1]), scale=np.exp(first))
     if isinstance(family, LogStudentT):
         return OfLogarithms(by_scipy(StudentT(family.df), eta))
+    if isinstance(family, SinhStudentT):
+        return Sinh(by_scipy(StudentT(), eta), family.bend)
     if isinstance(family, Exponential):
         return stats.expon(scale=np.exp(first))
     if isinstance(family, Gamma):

@@ -22,6 +22,7 @@ from exfam.families import (
     Poisson,
     RoundedRootStudentT,
     RoundedStudentT,
+    SinhStudentT,
     StudentT,
     Truncated,
     VonMises,
@@ -40,7 +41,7 @@ UNDETERMINED |= {"von-mises", "interval-censored", "histogram", "histogram of on
 # Their most likely mean is another than that of the sample.
 OTHER_MEANS = (
     Beta, CensoredStudentT, Histogram, LogNormal, LogStudentT, Ordinal, RoundedRootStudentT,
-    RoundedStudentT, StudentT, VonMises, Weibull, Wrapped, IntervalCensored,
+    RoundedStudentT, SinhStudentT, StudentT, VonMises, Weibull, Wrapped, IntervalCensored,
 )  # fmt: skip
 # Their means move with their dispersion.
 MOVING = (

@@ -72,6 +72,7 @@ _HOMES = {
     "SentenceClassifier": "exfam.language",
     "SentenceRegressor": "exfam.language",
     "SkipGram": "exfam.words",
+    "SinhStudentT": "exfam.families",
     "StudentT": "exfam.families",
     "SupportError": "exfam.checks",
     "Truncated": "exfam.families",

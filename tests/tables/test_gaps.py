@@ -23,6 +23,6 @@ def test_rows_with_all_their_cells_or_none_are_as_they_were():
         np.ones((len(SHARES), 1)), np.zeros((len(SHARES), 3)), by_gap=np.array([[2.0, -1.0]] * 3)
     )
     missing = np.array([[False, False], [True, True], [True, False], [False, True]])
-    np.testing.assert_allclose(pool.by_gaps(missing), [0.0, 0.0, 1.5, -1.5])
-    assert not Pool(pool.weights, pool.scale).by_gaps(missing).any()
+    np.testing.assert_allclose(pool.by_gaps(missing, missing.mean(1)), [0.0, 0.0, 1.5, -1.5])
+    assert not Pool(pool.weights, pool.scale).by_gaps(missing, missing.mean(1)).any()
     assert unevenness(np.empty((3, 0), bool)).shape == (3, 0)

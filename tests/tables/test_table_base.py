@@ -10,7 +10,6 @@ from sklearn.linear_model import RidgeCV
 
 from exfam.tables.base import views
 from exfam.tables.base.encode import learn_column, squashed, unsquashed
-from exfam.tables.base.fit_response import held_by_fold
 from exfam.tables.base.heads import LatentRootHead, OrderedHead, SoftmaxHead, StudentHead
 from exfam.tables.base.linear_heads import HeadRows, _Objective, fit_head
 from exfam.tables.base.pool import (
@@ -24,8 +23,9 @@ from exfam.tables.base.pool import (
     widened,
 )
 from exfam.tables.base.residual_network import ResidualNetwork
-from exfam.tables.base.response import Unit
+from exfam.tables.base.response_task import held_by_fold
 from exfam.tables.base.ridge import PENALTIES, fit_plain_ridge
+from exfam.tables.base.unit import Unit, units_of
 from exfam.tables.base.views import learn_fill
 
 RANDOM = np.random.default_rng
@@ -232,14 +232,17 @@ def test_what_a_member_apart_says_makes_rows_outside_wider_by_its_weight():
     assert widened(pool.scale, zero[0], inner)[0] > np.log(0.3) - 2
 
 
-@pytest.mark.parametrize("scale", ["identity", "log"])
+@pytest.mark.parametrize("scale", ["identity", "log", "asinh"])
 def test_densities_are_of_the_number_itself(scale):
     y = RANDOM(0).lognormal(size=20) * 1e3
-    unit = Unit(center=2.0, spread=0.5, scale=scale)
+    if scale == "asinh":
+        y = np.append(y, -y)
+    unit = Unit(center=2.0, spread=0.5, scale=scale, bend=600.0)
     z, step = unit.to_unit(y), 1e-6
     slope = (unit.to_unit(y * (1 + step)) - unit.to_unit(y * (1 - step))) / (2 * step * y)
     np.testing.assert_allclose(unit.log_slope(y), np.log(slope), atol=1e-5)
-    eta = torch.from_numpy(unit.eta(np.zeros(20), np.zeros(20), 4.0))
+    zero = np.zeros(len(y))
+    eta = torch.from_numpy(unit.eta(zero, zero, 4.0))
     witness = scipy.stats.t(4).logpdf(z) + unit.log_slope(y)
     np.testing.assert_allclose(unit.family.log_prob(torch.from_numpy(y), eta), witness, rtol=1e-5)
 
@@ -254,7 +257,7 @@ def test_what_lies_behind_a_count_is_near_its_root_and_behind_none_below_its_edg
     np.testing.assert_array_equal(ROOTS.counts(y), count)
 
 
-@pytest.mark.parametrize("scale", ["identity", "log", "root"])
+@pytest.mark.parametrize("scale", ["identity", "log", "root", "asinh"])
 def test_masses_of_whole_numbers_sum_to_one(scale):
     first = 0.0 if scale == "root" else 1.0
     unit = Unit(center=2.0, spread=0.1, scale=scale)
@@ -264,6 +267,17 @@ def test_masses_of_whole_numbers_sum_to_one(scale):
     mass = t.cdf(upper) - t.cdf(low)
     assert mass.sum() == pytest.approx(t.cdf(upper[-1]) - t.cdf(low[0]))
     assert mass.sum() > 0.99 or scale == "identity"
+
+
+def test_units_are_those_of_the_numbers_with_a_bend_below_most_and_one_amid_them():
+    y = np.append(RANDOM(0).lognormal(2.0, 1.5, 300), np.zeros(20))
+    identity, logs, *bent = units_of(y + 1, ["identity", "log", "asinh"])
+    assert (identity.scale, logs.scale) == ("identity", "log")
+    size = np.median(y + 1)
+    assert [unit.bend for unit in bent] == pytest.approx([size, size / 10])
+    for unit in (identity, logs, *bent):
+        assert np.median(unit.to_unit(y + 1)) == pytest.approx(0.0, abs=1e-9)
+    assert units_of(np.zeros(5), ["asinh"]) == []
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 7, 200, 2000, 4000, 20_000])

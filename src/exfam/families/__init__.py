@@ -24,6 +24,7 @@ from exfam.families.positive import Exponential, Gamma, Weibull
 from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
 from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
+from exfam.families.sinh import SinhStudentT
 from exfam.families.student_t import StudentT
 from exfam.families.tweedie import Tweedie
 from exfam.families.words import choose_family, family_of_words
@@ -57,6 +58,7 @@ __all__ = [
     "RoundedRootStudentT",
     "RoundedStudentT",
     "Scaled",
+    "SinhStudentT",
     "StudentT",
     "Truncated",
     "Tweedie",

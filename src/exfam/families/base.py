@@ -6,7 +6,7 @@
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical, VonMises
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
     │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta, Weibull, Tweedie
-    │   ├── CensoredStudentT, RoundedRootStudentT
+    │   ├── CensoredStudentT, RoundedRootStudentT, SinhStudentT
     │   ├── Wrapped                 made of another family
     │   │   ├── ZeroInflated, Hurdle, ZeroOneInflatedBeta
     │   │   ├── Truncated, Censored, Discretized

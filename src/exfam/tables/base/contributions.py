@@ -9,6 +9,7 @@ from scipy.special import log_softmax
 
 from exfam.columns.results import PlottedResult, in_rows
 from exfam.tables.base.forest import Forest
+from exfam.tables.base.later import pool_of_rows
 from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.response import FoldMembers, ResponseModel
 from exfam.tables.base.table_base import TableBase
@@ -130,7 +131,7 @@ class _Parts:
         self.linear = np.zeros((n_rows, n_columns, self.size))
         self.trees = np.zeros((n_rows, n_columns, self.size))
         self.start = np.zeros((n_rows, self.size))
-        weights, _ = model.pool.at(self.view.share_missing)
+        weights = pool_of_rows(self.view, model.pool, model.later).weights
         self.weights = dict(zip(model.members, (weights / len(model.folds)).T, strict=True))
         for fold in model.folds:
             self._add_constant(fold)
@@ -160,6 +161,7 @@ class _Parts:
         location = eta[:, :1]
         if unit.scale == "identity":
             return unit.center + unit.spread * location
+        # Those of roots and of inverse hyperbolic sines are on their scale as they are.
         return location + (unit.center if unit.scale == "log" else 0.0)
 
     def _add_constant(self, fold: FoldMembers) -> None:

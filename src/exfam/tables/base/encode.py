@@ -98,6 +98,7 @@ class ColumnCode:
     `center`, `spread`: of numbers, the median and a robust standard deviation
     `edges`: of numbers, where the effect of a column may bend, in that unit
     `period`: of numbers that go round in circles, what one turn is
+    `presence`: the share of rows that have a cell, of labels one that other rows have, too
     """
 
     labels: Int64[np.ndarray, " labels"] | None
@@ -105,6 +106,7 @@ class ColumnCode:
     spread: float = 1.0
     edges: Float64[np.ndarray, " edges"] | None = None
     period: float | None = None
+    presence: float = 1.0
 
     @property
     def n_numbers(self) -> int:
@@ -124,7 +126,7 @@ class ColumnCode:
             if self.period is None:
                 return number
             return np.hstack([number, sines_and_cosines(value, self.period)])
-        indicators = np.column_stack([value == label for label in self.labels]).astype(float)
+        indicators = (value[:, None] == self.labels).astype(float)
         indicators = np.column_stack([indicators, 1.0 - indicators.sum(1)])
         return np.where(np.isnan(value)[:, None], np.nan, indicators)
 
@@ -158,14 +160,16 @@ def learn_column(value: Rows, *, is_label: bool, name: str = "") -> ColumnCode:
     if is_label:
         labels, counts = np.unique(seen.astype(np.int64), return_counts=True)
         most = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
-        return ColumnCode(np.sort(labels[most]))
+        presence = float(counts[counts > 1].sum()) / max(len(value), 1)
+        return ColumnCode(np.sort(labels[most]), presence=presence)
     if not len(seen):
-        return ColumnCode(None, edges=np.zeros(0))
+        return ColumnCode(None, edges=np.zeros(0), presence=0.0)
     low, center, high = np.quantile(seen, [0.1, 0.5, 0.9])
     spread = (high - low) / _SPREADS_BETWEEN
     if not spread > 0:
         spread = float(np.std(seen)) or 1.0
     code = ColumnCode(None, float(center), float(spread), period=circle_of(name, seen))
+    code = replace(code, presence=len(seen) / len(value))
     return replace(code, edges=_edges(code.numbers(seen)[:, 0]))
 
 
@@ -208,15 +212,31 @@ class TableCode:
             [np.empty(0, np.int64), *(start + np.arange(code.n_numbers) for start, code in parts)]
         )
 
-    def missing(self, cells: Cells) -> Bool[np.ndarray, "rows columns"]:
-        return np.isnan(cells.value[:, list(self.columns)])
+    def values(self, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
+        """The cells, NaN where missing."""
+        value: np.ndarray = cells.value[:, list(self.columns)]
+        return value
 
-    def numbers(self, cells: Cells) -> Float64[np.ndarray, "rows numbers"]:
+    def numbers(
+        self, value: Float64[np.ndarray, "rows columns"]
+    ) -> Float64[np.ndarray, "rows numbers"]:
         """All cells as numbers, NaN where missing."""
-        if not self.columns:
-            return np.empty((len(cells), 0))
-        parts = zip(self.codes, self.columns, strict=True)
-        return np.hstack([code.numbers(cells.value[:, k]) for code, k in parts])
+        parts = [code.numbers(own) for code, own in zip(self.codes, value.T, strict=True)]
+        return np.hstack([np.empty((len(value), 0)), *parts])
+
+    def share_missing(
+        self, missing: Bool[np.ndarray, "rows columns"]
+    ) -> Float64[np.ndarray, "rows"]:
+        """How much of what training rows have is missing: 0 of a usual row, 1 of an empty one.
+
+        Columns count by their presence, so that a cell that hardly any row has is not missed.
+        """
+        presence = np.array([code.presence for code in self.codes])
+        if not presence.sum():
+            return np.zeros(len(missing))
+        share = missing @ presence / presence.sum()
+        usual = float(presence @ (1 - presence) / presence.sum())
+        return np.clip((share - usual) / (1 - usual), 0.0, 1.0)
 
     def features(
         self,
@@ -263,16 +283,15 @@ class TableCode:
     def for_trees(
         self,
         filled: Float64[np.ndarray, "rows numbers"],
-        cells: Cells,
+        value: Float64[np.ndarray, "rows columns"],
     ) -> Float64[np.ndarray, "rows columns_and_count"]:
         """One number per column: filled in, of labels their code or NaN; and how many miss."""
-        value = cells.value[:, list(self.columns)].copy()
-        first = 0
+        known, first = value.copy(), 0
         for k, code in enumerate(self.codes):
             if code.labels is None:
-                value[:, k] = filled[:, first]
+                known[:, k] = filled[:, first]
             first += code.n_numbers
-        return np.column_stack([value, self.missing(cells).sum(1)])
+        return np.column_stack([known, np.isnan(value).sum(1)])
 
     def without(self, column: int) -> "TableCode":
         """The codes of all other columns."""
@@ -284,24 +303,24 @@ class TableCode:
         return np.array([code.labels is not None for code in self.codes], dtype=bool)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        config = [[k, code.center, code.spread, code.period] for k, code in self._pairs()]
-        arrays = {}
-        for k, code in self._pairs():
-            name, array = ("edges", code.edges) if code.labels is None else ("labels", code.labels)
-            arrays[f"{name}.{k}"] = np.asarray(array)
+        pairs = list(zip(self.columns, self.codes, strict=True))
+        config = [[k, code.center, code.spread, code.period, code.presence] for k, code in pairs]
+        arrays = dict[str, np.ndarray]()
+        for k, code in pairs:
+            named = {"edges": code.edges, "labels": code.labels}
+            arrays |= {f"{name}.{k}": own for name, own in named.items() if own is not None}
         return {"columns": config}, arrays
 
     @classmethod
     def from_state(cls, config: Any, arrays: Any) -> "TableCode":
         columns, codes = [], []
-        for k, center, spread, period in config["columns"]:
-            labels, edges = arrays.get(f"labels.{k}"), arrays.get(f"edges.{k}")
+        # In older folders columns have no presence.
+        for k, center, spread, period, *presence in config["columns"]:
+            own = {name: arrays.get(f"{name}.{k}") for name in ("labels", "edges")}
             columns.append(int(k))
-            codes.append(ColumnCode(labels, float(center), float(spread), edges, period))
+            code = ColumnCode(center=float(center), spread=float(spread), period=period, **own)
+            codes.append(replace(code, presence=float(presence[0])) if presence else code)
         return cls(tuple(columns), tuple(codes))
-
-    def _pairs(self) -> list[tuple[int, ColumnCode]]:
-        return list(zip(self.columns, self.codes, strict=True))
 
 
 def learn_code(cells: Cells, schema: TableSchema, columns: Sequence[int]) -> TableCode:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float64
 
 from exfam.estimator.gain import Gain
 from exfam.tables.base.added import NumberOutputs, added_to_labels, added_to_numbers
-from exfam.tables.base.encode import TableCode
 from exfam.tables.base.fit_forest import (
     ForestRows,
     ForestSettings,
@@ -21,6 +20,7 @@ from exfam.tables.base.fit_forest import (
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.gaps import fit_gap_effects
 from exfam.tables.base.heads import Head, LatentRootHead, OrderedHead, SoftmaxHead, StudentHead
+from exfam.tables.base.later import LaterPool
 from exfam.tables.base.linear_heads import HeadRows, LinearHead, fit_head, fit_products, log_masses
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
 from exfam.tables.base.products import LEAST_SPREAD, Candidates
@@ -40,82 +40,31 @@ from exfam.tables.base.response import (
     n_apart,
     number_outputs,
 )
+from exfam.tables.base.response_task import FEWEST_ROWS, Members, ResponseTask
 from exfam.tables.base.ridge import fit_plain_ridge
 from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
-from exfam.tables.base.unit import Unit
-from exfam.tables.base.views import GaussianFill, PartView, View, held_views, training_views
-from exfam.tables.data import Cells
+from exfam.tables.base.unit import Unit, units_of
+from exfam.tables.base.views import (
+    PartView,
+    View,
+    held_views,
+    training_views,
+    without_new_labels,
+)
 
 _DF_OF_BASE = 5.0
 # Views of training that linear predictors, and the second forest, are fitted to.
 _LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
 # Steps of trees whose size nothing chooses, in units of the usual ones.
 _LARGER_STEPS = 3.0
-_FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 50
-_SPREADS_BETWEEN = 2.56
+_FEWEST_ROWS_OF_TREES = 50
 # Nats by which logarithms have to be better, and as much of all rows as chance gives a choice: of
 # their Student's t there is no mean, and a number that is not above 0 has no density.
 _WORTH_A_SCALE = 0.02
-# The standard deviation of a number that is rounded, in units of the gap between two.
-_OF_GAP = 12**-0.5
 
 
-@dataclass(frozen=True)
-class Members:
-    """Which members a model has beside its linear predictors.
-
-    `sized`: whether held rows choose how large trees are; else the number of rows says it, and
-        trees are fewer, of larger steps
-    """
-
-    network: bool = True
-    trees: bool = True
-    sized: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class ResponseTask:
-    """What one column's model is fitted to: rows that have a response.
-
-    `n_labels`: of labels; `ordered`: whether they have an order
-    `held`: which rows each fold holds out; a fold that holds all is fitted to all
-    `later`: of rows in the order of time the last ones, by which members fitted to those before are
-        pooled; None pools by the rows that folds hold out
-    `scales`: on which of `response.SCALES` numbers may be known
-    """
-
-    code: TableCode
-    fill: GaussianFill
-    cells: Cells
-    y: Float64[np.ndarray, "rows"]
-    weight: Float64[np.ndarray, "rows"]
-    n_labels: int | None
-    held: Bool[np.ndarray, "folds rows"]
-    later: Bool[np.ndarray, "rows"] | None = None
-    ordered: bool = False
-    scales: tuple[str, ...] = ("identity",)
-
-
-def held_by_fold(
-    n_rows: int, *, random: np.random.Generator, in_order: bool = False
-) -> Bool[np.ndarray, "folds rows"]:
-    """Which rows each fold holds out: of few rows each once, of many two fifths or one.
-
-    `in_order`: whole stretches of rows, for rows in the order of time
-    """
-    if n_rows < _FEWEST_ROWS:
-        return np.ones((1, n_rows), dtype=bool)
-    n_parts = min(n_rows, 4 if 1500 <= n_rows < 3000 else 5)
-    part = np.arange(n_rows) * n_parts // n_rows
-    if not in_order:
-        part = random.permutation(part)
-    n_folds = n_parts if n_rows < 3000 else (2 if n_rows < 15_000 else 1)
-    return np.stack([part == n_parts - 1 - k for k in range(n_folds)])
-
-
-def later_rows(n_rows: int) -> Bool[np.ndarray, "rows"] | None:
-    """The last third of rows in the order of time; None of too few."""
-    return np.arange(n_rows) >= n_rows * 2 // 3 if n_rows >= _FEWEST_ROWS else None
+# What a fold has, and which rows it was not fitted to.
+Judged = tuple[FoldMembers, Bool[np.ndarray, "rows"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +79,12 @@ def _rows_of(task: ResponseTask, members: Members, random: np.random.Generator) 
     """The views that the members are fitted to and judged by."""
     n_masked = _MASKED_VIEWS if members.network else _TREE_VIEWS - 1
     n_masked = n_masked if members.network or members.trees else _LINEAR_VIEWS - 1
-    is_held = np.any(task.held if task.later is None else [*task.held, task.later], axis=0)
-    given = task.code, task.fill, task.cells
-    train = training_views(*given, random=random, n_masked=n_masked)
-    return _Rows(train, held_views(*given, random=random, held=is_held))
+    train = training_views(task.code, task.fill, task.cells, random=random, n_masked=n_masked)
+    is_held, held = (
+        np.any(task.held_by, axis=0),
+        without_new_labels(task.code, task.cells, task.held_by),
+    )
+    return _Rows(train, held_views(task.code, task.fill, held, random=random, held=is_held))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +214,7 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     if task.n_labels is None:
         unit = _chosen_unit(task, rows)
         y = unit.to_unit(task.y)
-    held_by = [*task.held] if task.later is None else [*task.held, task.later]
+    held_by = task.held_by
     seeds = [*range(seed, seed + len(task.held)), seed]
     settings = None
     if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
@@ -275,22 +226,39 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     ]
     if all(fit.products is fit.linear for fit in fits):
         fits = [replace(fit, products=None) for fit in fits]
-    folds = fits[: len(task.held)]
-    judged = list(zip(fits, held_by, strict=True))
-    if task.later is not None:
-        judged = judged[-1:]
-    pool, gain = _pooled(task, unit, judged, rows)
-    model = ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit, gain)
-    if task.n_labels is not None:
-        return model
-    by_gap = _gap_effects(model, task.weight, y, judged, rows)
-    return replace(model, pool=replace(pool, by_gap=by_gap))
+    folds = tuple(fits[: len(task.held)])
+    pools = _pools(task, unit, list(zip(fits, held_by, strict=True)), rows)
+    return ResponseModel(
+        task.code, task.fill, folds, pools.pool, task.n_labels, unit, pools.gain, pools.later
+    )
+
+
+class _Pools(NamedTuple):
+    """Of all rows, and of later ones where it is known which these are; what is gained there."""
+
+    pool: Pool
+    gain: Gain | None
+    later: LaterPool | None
+
+
+def _pools(task: ResponseTask, unit: Unit, judged: Sequence[Judged], rows: _Rows) -> _Pools:
+    """The pools by what was fitted without each fold's rows, and without the last rows."""
+    by_folds, by_last = judged[: len(task.held)], judged[len(task.held) :]
+    if task.time not in task.code.columns:
+        return _Pools(*_pooled(task, unit, by_last or by_folds, rows, widens=not by_last), None)
+    pool, gain = _pooled(task, unit, by_folds, rows, widens=True)
+    if not by_last:
+        return _Pools(pool, gain, None)
+    column = task.code.columns.index(task.time)
+    last = float(rows.train[0].for_trees[:, column].max())
+    of_later, _ = _pooled(task, unit, by_last, rows, widens=False)
+    return _Pools(pool, gain, LaterPool(of_later, column, last))
 
 
 def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     """The scale of numbers that the first fold's held rows prefer, clearly if not the first."""
-    units = [_unit_of(task.y, scale=scale) for scale in task.scales]
-    if len(units) == 1 or len(task.y) < _FEWEST_ROWS:
+    units = units_of(task.y, task.scales)
+    if len(units) == 1 or len(task.y) < FEWEST_ROWS:
         return units[0]
     held, nats = task.held[0], list[float]()
     worth = _WORTH_A_SCALE + 1 / len(task.y)
@@ -309,17 +277,6 @@ def _head_of(task: ResponseTask, unit: Unit) -> Head:
     if task.n_labels is not None:
         return SoftmaxHead(task.n_labels)
     return LatentRootHead(unit) if unit.of_counts else StudentHead()
-
-
-def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
-    value = Unit(scale=scale).on_scale(y)
-    low, center, high = np.quantile(value, [0.1, 0.5, 0.9])
-    spread = (high - low) / _SPREADS_BETWEEN
-    if not spread > 0:
-        spread = float(np.std(value)) or 1.0
-    distinct = np.unique(value)
-    gap = float(np.median(np.diff(distinct))) if len(distinct) > 1 else spread
-    return Unit(float(center), float(spread), scale, _OF_GAP * gap / spread)
 
 
 def _fit_fold(
@@ -347,14 +304,12 @@ def _fit_fold(
 
 
 def _pooled(
-    task: ResponseTask,
-    unit: Unit,
-    judged: Sequence[tuple[FoldMembers, Bool[np.ndarray, "rows"]]],
-    rows: _Rows,
+    task: ResponseTask, unit: Unit, judged: Sequence[Judged], rows: _Rows, *, widens: bool
 ) -> tuple[Pool, Gain | None]:
     """The pool by rows that members were not fitted to, at each share of missing cells.
 
-    And what network and trees add to it there, if all rows have their cells.
+    And what network and trees add to it there, if all rows have their cells. `widens`: as of
+    `pool_numbers`
     """
     folds, own = [fold for fold, _ in judged], [np.flatnonzero(is_held) for _, is_held in judged]
     index = np.concatenate(own)
@@ -379,29 +334,30 @@ def _pooled(
         "n_apart": apart,
         "bins": unit.bins_of(y) if unit.of_counts else None,
     }
-    pool = pool_numbers(*given, widens=task.later is None, **rules)
+    pool = pool_numbers(*given, widens=widens, **rules)
     alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
     outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
-    return pool, added_to_numbers(pool, outputs, y, weight, members=members)
+    gain = added_to_numbers(pool, outputs, y, weight, members=members)
+    return replace(pool, by_gap=_gap_effects(task, unit, pool, judged, rows)), gain
 
 
 def _gap_effects(
-    model: ResponseModel,
-    weight: Float64[np.ndarray, "rows"],
-    y: Float64[np.ndarray, "rows"],
-    judged: Sequence[tuple[FoldMembers, Bool[np.ndarray, "rows"]]],
-    rows: _Rows,
+    task: ResponseTask, unit: Unit, pool: Pool, judged: Sequence[Judged], rows: _Rows
 ) -> Float64[np.ndarray, "shares_between columns"]:
-    """How much less sure the pool is where each column is missing, by rows that are held out.
-
-    `y`: numbers in their unit
-    """
-    held = [(replace(model, folds=(fold,)), np.flatnonzero(is_held)) for fold, is_held in judged]
+    """How much less sure the pool is where each column is missing, by rows that are held out."""
+    y, weight = unit.to_unit(task.y), task.weight
+    held = [
+        (
+            ResponseModel(task.code, task.fill, (fold,), pool, None, unit),
+            np.flatnonzero(is_held),
+        )
+        for fold, is_held in judged
+    ]
     index, effects = np.concatenate([own for _, own in held]), []
     # Of rows with all cells or none it does not matter which are missing.
     for part in rows.held[1:-1]:
         location, log_scale = np.hstack([one.numbers_of(part[own]) for one, own in held])
         error = (y[index] - location) * np.exp(-log_scale)
         missing = np.concatenate([part[own].missing for _, own in held])
-        effects.append(fit_gap_effects(error, missing, weight[index], df=model.pool.df))
+        effects.append(fit_gap_effects(error, missing, weight[index], df=pool.df))
     return np.stack(effects)

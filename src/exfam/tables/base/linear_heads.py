@@ -13,7 +13,9 @@ from exfam.tables.base.unit import Rows, Unit
 
 # Penalties on squared weights, from the strictest; each fit starts from the one before.
 PENALTIES = (3.0, 0.6, 0.12, 0.025, 0.005, 0.001)
-_STEPS = 25
+# They are not followed further once so many have made held rows no better.
+# One output takes its further steps for little time, and needs them where it is all but certain.
+_STEPS, _STEPS_OF_ONE, _PATIENCE = 25, 60, 2
 # Products are added so many at a time, so often, while held rows get better by so many
 # standard errors.
 _PAIRS_A_ROUND, _ROUNDS, _LEAST_ERRORS = 8, 3, 1.0
@@ -148,13 +150,15 @@ class _Course:
 
     def best(self, start: np.ndarray, penalties: Sequence[float]) -> _Best:
         """The best minimum on the held rows, from the strictest penalty until they get worse."""
-        point, best = start, _Best(start, float(penalties[0]), np.inf)
+        point, best, n_worse = start, _Best(start, float(penalties[0]), np.inf), 0
         for penalty in penalties:
             point = self.train.minimized(point, penalty)
             nats = self.held.value(point, 0.0)[0]
-            if nats >= best.nats:
+            n_worse = n_worse + 1 if nats >= best.nats else 0
+            if n_worse == _PATIENCE:
                 break
-            best = _Best(point, float(penalty), nats)
+            if not n_worse:
+                best = _Best(point, float(penalty), nats)
         return best
 
     def widened(self, pairs: np.ndarray) -> "_Course":
@@ -225,7 +229,8 @@ class _Objective:
         return self.head.nats(self.x @ weights + bias, shared, self.y)[1] * self.weight[:, None]
 
     def minimized(self, point: np.ndarray, penalty: float) -> np.ndarray:
-        options = {"maxiter": _STEPS, "maxcor": 10}
+        most = _STEPS_OF_ONE if self.head.n_outputs == 1 else _STEPS
+        options = {"maxiter": most, "maxcor": 10}
         result = scipy.optimize.minimize(
             self.value, point, args=(penalty,), jac=True, method="L-BFGS-B", options=options
         )

@@ -62,12 +62,14 @@ class Pool:
         at = np.stack([np.interp(share, SHARES, column) for column in both.T], axis=1)
         return at[:, : self.weights.shape[1]], at[:, self.weights.shape[1] :]
 
-    def by_gaps(self, missing: Bool[np.ndarray, "rows columns"]) -> Float64[np.ndarray, "rows"]:
+    def by_gaps(
+        self, missing: Bool[np.ndarray, "rows columns"], share: Float64[np.ndarray, "rows"]
+    ) -> Float64[np.ndarray, "rows"]:
         """What is added to the log scale by which cells are missing."""
         if self.by_gap is None:
             return np.zeros(len(missing))
-        uneven, share = unevenness(missing), missing.mean(1)
         effects = [np.interp(share, SHARES[1:-1], column) for column in self.by_gap.T]
+        uneven = unevenness(missing)
         return np.einsum("rc,cr->r", uneven, np.reshape(effects, uneven.T.shape))
 
 

@@ -12,8 +12,9 @@ from exfam.families import Categorical, Family
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.heads import OrderedHead
+from exfam.tables.base.later import LaterPool, pool_of_rows
 from exfam.tables.base.linear_heads import LinearHead
-from exfam.tables.base.pool import Pool, disagreement, doubt_outside, tails, widened
+from exfam.tables.base.pool import Pool, disagreement, doubt_outside, widened
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.target_statistics import FoldStatistics
 from exfam.tables.base.unit import Unit
@@ -60,6 +61,7 @@ class ResponseModel:
 
     `n_labels`: of labels, how many; `unit`: of numbers
     `gain`: what network and trees added to the linear predictors; None if there are none
+    `later`: of rows later than all of training; None of a table without dates
     """
 
     code: TableCode
@@ -69,6 +71,7 @@ class ResponseModel:
     n_labels: int | None
     unit: Unit
     gain: Gain | None = None
+    later: LaterPool | None = None
 
     @property
     def family(self) -> Family:
@@ -90,26 +93,27 @@ class ResponseModel:
     def eta_of(self, view: View) -> Float64[np.ndarray, "rows params"]:
         """The same, of rows as members see them."""
         if self.n_labels is not None:
-            weights, _ = self.pool.at(view.share_missing)
+            weights = pool_of_rows(view, self.pool, self.later).weights
             pooled = sum(
                 np.einsum("rm,mrk->rk", weights, label_log_probs(fold, view, self.n_labels))
                 for fold in self.folds
             )
             return log_softmax(pooled / len(self.folds), axis=1)
-        return self.unit.eta(*self.numbers_of(view), tails(self.pool.df, view.outside))
+        df = pool_of_rows(view, self.pool, self.later).df
+        return self.unit.eta(*self.numbers_of(view), df)
 
     def numbers_of(
         self, view: View
     ) -> tuple[Float64[np.ndarray, "rows"], Float64[np.ndarray, "rows"]]:
         """Of a column of numbers the location and log scale, in the unit."""
-        weights, scales = self.pool.at(view.share_missing)
+        weights, scales, _, added = pool_of_rows(view, self.pool, self.later)
         pairs = [number_outputs(fold, view) for fold in self.folds]
         locations, log_scale = [own for own, _ in pairs], np.mean([own for _, own in pairs], axis=0)
         location = np.mean([np.einsum("rm,mr->r", weights, own) for own in locations], axis=0)
         apart = n_apart(self.members)
         inner = disagreement(locations, n_apart=apart)
         outer = doubt_outside(locations, weights, view.outside, n_apart=apart)
-        log_scale = widened(scales, log_scale, inner, outer) + self.pool.by_gaps(view.missing)
+        log_scale = widened(scales, log_scale, inner, outer) + added
         return location, log_scale
 
 

@@ -14,6 +14,7 @@ from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.forest import Forest
+from exfam.tables.base.later import LaterPool
 from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.pool import Pool
 from exfam.tables.base.residual_network import ResidualNetwork
@@ -95,9 +96,9 @@ def without_own(code: TableCode, fill: GaussianFill, column: int) -> tuple[Table
 
 def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """All of one column's model but its code and its Gaussian, which columns share."""
-    folds, arrays = [], {"pool.weights": model.pool.weights, "pool.scale": model.pool.scale}
-    if model.pool.by_gap is not None:
-        arrays["pool.by_gap"] = model.pool.by_gap
+    folds, arrays = [], _pool_arrays("pool", model.pool)
+    if model.later is not None:
+        arrays |= _pool_arrays("later", model.later.pool)
     for k, fold in enumerate(model.folds):
         own: dict[str, Any] = {}
         for name, member in vars(fold).items():
@@ -113,6 +114,8 @@ def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.n
         "unit": asdict(model.unit),
         "gain": None if model.gain is None else asdict(model.gain),
     }
+    if (later := model.later) is not None:
+        config["later"] = {"df": later.pool.df, "column": later.column, "last": later.last}
     return config, arrays
 
 
@@ -127,13 +130,24 @@ def response_from_state(
             for name, member in own.items()
         }
         folds.append(FoldMembers(**{"ridge": None, **members}))
-    scale = arrays["pool.scale"]  # older folders have no third number, and no gain
-    scale = np.pad(scale, ((0, 0), (0, 3 - scale.shape[1])))
-    by_gap = arrays.get("pool.by_gap")  # older folders have none
-    pool = Pool(arrays["pool.weights"], scale, float(config["df"]), by_gap)
-    unit, gain = Unit(**config["unit"]), config.get("gain")
+    pool = _pool(within(arrays, "pool."), config["df"])
+    unit, gain, later = Unit(**config["unit"]), config.get("gain"), config.get("later")
     gain = None if gain is None else Gain(**gain)
-    return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain)
+    if later is not None:
+        of_later = _pool(within(arrays, "later."), later["df"])
+        later = LaterPool(of_later, int(later["column"]), float(later["last"]))
+    return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain, later)
+
+
+def _pool_arrays(name: str, pool: Pool) -> dict[str, np.ndarray]:
+    arrays = {f"{name}.weights": pool.weights, f"{name}.scale": pool.scale}
+    return arrays if pool.by_gap is None else arrays | {f"{name}.by_gap": pool.by_gap}
+
+
+def _pool(arrays: Arrays, df: Any) -> Pool:
+    """Older folders have no third number of the scale, and nothing by gaps."""
+    scale = np.pad(arrays["scale"], ((0, 0), (0, 3 - arrays["scale"].shape[1])))
+    return Pool(arrays["weights"], scale, float(df), arrays.get("by_gap"))
 
 
 def within(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """Rows as members see them, missing numbers filled in, and with fewer and fewer cells."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,7 +130,7 @@ class View:
     """Rows as members see them: features of linear predictors, and numbers for trees.
 
     `plain`: numbers in units of their spread, and what is missing, without steps
-    `missing`: the columns without a cell
+    `missing`: the columns without a cell; `share_missing`: by `TableCode.share_missing`
     `outside`: how far numbers lie beyond those of training, in their units
     """
 
@@ -138,11 +139,7 @@ class View:
     plain: Float64[np.ndarray, "rows numbers_and_columns"]
     missing: Bool[np.ndarray, "rows columns"]
     outside: Float64[np.ndarray, "rows"]
-
-    @property
-    def share_missing(self) -> Float64[np.ndarray, "rows"]:
-        """The share of each row's cells that are missing; 0 where there are no columns."""
-        return self.missing.sum(1) / max(self.missing.shape[1], 1)
+    share_missing: Float64[np.ndarray, "rows"]
 
     def __getitem__(self, rows: np.ndarray) -> "View":
         return View(*(part[rows] for part in vars(self).values()))
@@ -166,14 +163,14 @@ class PartView:
 
 def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
     """The rows as they are, missing cells filled in."""
-    missing = code.missing(cells)
-    filled = fill(code.numbers(cells))
+    value = code.values(cells)
+    missing, filled = np.isnan(value), fill(code.numbers(value))
     parts = (
         code.features(filled, missing),
-        code.for_trees(filled, cells),
+        code.for_trees(filled, value),
         code.plain(filled, missing),
     )
-    return View(*parts, missing, code.outside(filled, missing))
+    return View(*parts, missing, code.outside(filled, missing), code.share_missing(missing))
 
 
 def training_views(
@@ -191,6 +188,22 @@ def training_views(
         rate = random.choice(_HIDDEN_SHARES, size=(n_rows, 1))
         views.append(view_of(code, fill, _hidden(code, cells, rate, random)))
     return views
+
+
+def without_new_labels(
+    code: TableCode, cells: Cells, held: Sequence[Bool[np.ndarray, "rows"]]
+) -> Cells:
+    """Cells without labels of held rows that no other row has, as labels of new rows will be.
+
+    `held`: by fold; one that holds all rows has no others
+    """
+    shown = np.ones(cells.value.shape, dtype=bool)
+    columns = np.array(code.columns, dtype=np.int64)[code.is_label]
+    for own in held:
+        for k in columns if not own.all() else ():
+            value = cells.value[:, k]
+            shown[own, k] &= np.isin(value[own], value[~own])
+    return cells.where(shown)
 
 
 def held_views(

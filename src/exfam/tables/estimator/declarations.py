@@ -95,8 +95,9 @@ class TableBaseParameters(Declared, section="Model"):
     )
     in_order: bool = parameter(
         Flag(),
-        "whether rows are in the order of time: whole stretches of them are then held out, so "
-        "that the base is as sure of itself as later rows allow. Rows with dates always are",
+        "whether rows are in the order of time, and those to predict later: whole stretches of "
+        "them are then held out, so that the base is as sure of itself as later rows allow. Of "
+        "rows with dates those later than all of training are known, and predicted so",
         default=False,
     )
 

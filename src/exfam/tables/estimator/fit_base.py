@@ -11,14 +11,9 @@ from exfam.checks import ExfamError
 from exfam.estimator.plain import identified
 from exfam.families import Family, Gaussian, NegativeBinomial, StudentT
 from exfam.tables.base.encode import TableCode, learn_code
-from exfam.tables.base.fit_response import (
-    Members,
-    ResponseTask,
-    fit_response,
-    held_by_fold,
-    later_rows,
-)
+from exfam.tables.base.fit_response import fit_response
 from exfam.tables.base.response import ResponseModel
+from exfam.tables.base.response_task import Members, ResponseTask, held_by_fold, later_rows
 from exfam.tables.base.table_base import (
     TableBase,
     response_from_state,
@@ -48,6 +43,8 @@ _FOLDS_OF_JOINT = 2
 # So many columns of a joint model choose how large their trees are; in others the choice, and the
 # small steps that follow it, gained nothing for two fifths of the time.
 _SIZED_OF_JOINT = 16
+# Gaussian numbers of a few thousand rows reach so many times the distance between their deciles.
+_FAR = 1.5
 
 
 class KeptColumns:
@@ -131,7 +128,9 @@ def _has_base(column: Column, family: Family) -> bool:
 class _Fit:
     """All rows of a fit, those that validation holds among them, in the order of time or as given.
 
-    `in_order`: whether whole stretches of rows are held out, and pools chosen by the last rows
+    `in_order`: whether pools of later rows are chosen by the last rows
+    `time`: the column of dates that they are in the order of; without one all rows to come are
+        later, and whole stretches of rows are held out
     `counted`: the column of which it is open whether its numbers are counts
     """
 
@@ -140,6 +139,7 @@ class _Fit:
     weight: Float64[np.ndarray, "rows"]
     validation: Bool[np.ndarray, "rows"]
     in_order: bool
+    time: int | None
     seed: int
     counted: int | None
 
@@ -149,7 +149,7 @@ def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
     fit = _rows_of(estimator, plan)
     inputs = [k for k in range(len(plan.schema)) if k != plan.response]
     code = learn_code(fit.cells, plan.schema, inputs)
-    fill = learn_fill(code.numbers(fit.cells))
+    fill = learn_fill(code.numbers(code.values(fit.cells)))
     targets = [plan.schema.index(name) for name in plan.schema.targets]
     if plan.response is not None and len(plan.schema) > _MOST_WITH_OTHERS:
         targets = plan.targets
@@ -186,22 +186,20 @@ def _rows_of(estimator: Any, plan: TablePlan) -> _Fit:
         cells = Cells.concatenate([cells, held])
         weight = np.append(weight, np.ones(len(held)))
         is_held = np.append(is_held, np.ones(len(held), dtype=bool))
-    order = _order_of_time(plan, cells)
-    in_order = bool(estimator.in_order) or order is not None
-    if order is not None:
+    time = plan.schema.index(plan.schema.dates[0].name) if plan.schema.dates else None
+    in_order = bool(estimator.in_order) or time is not None
+    if time is not None:
+        order = _order_of_time(cells.value[:, time])
         cells, weight, is_held = cells[order], weight[order], is_held[order]
     counted = plan.response
     if counted is not None:
         is_declared = plan.schema.columns[counted].name in (estimator.kinds or {})
         counted = None if is_declared or getattr(estimator, "family", "auto") != "auto" else counted
-    return _Fit(plan, cells, weight, is_held, in_order, int(estimator.seed), counted)
+    return _Fit(plan, cells, weight, is_held, in_order, time, int(estimator.seed), counted)
 
 
-def _order_of_time(plan: TablePlan, cells: Cells) -> np.ndarray | None:
-    """The rows by their first column of dates, those without a date first; None without dates."""
-    if not plan.schema.dates:
-        return None
-    date = cells.value[:, plan.schema.index(plan.schema.dates[0].name)]
+def _order_of_time(date: Float64[np.ndarray, "rows"]) -> np.ndarray:
+    """The rows by date, those without one first."""
     return np.argsort(np.where(np.isnan(date), -np.inf, date), kind="stable")
 
 
@@ -219,7 +217,9 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
     if not len(rows):
         return _of_no_rows(len(plan.schema), n_labels, code=code, fill=fill)
     y = fit.cells.value[rows, column]
-    held = held_by_fold(len(rows), random=random, in_order=fit.in_order)
+    # Dates tell which rows are later; of others whole stretches stand for these.
+    in_stretches = fit.in_order and fit.time is None
+    held = held_by_fold(len(rows), random=random, in_order=in_stretches)
     own_held = fit.validation[rows]
     if own_held.any() and not own_held.all():
         held = own_held[None]
@@ -238,6 +238,7 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
         ordered=learned.kind == "ordinal",
         scales=_scales(learned, y, may_be_counts=column == fit.counted),
         held=held,
+        time=fit.time,
     )
 
 
@@ -248,9 +249,19 @@ def _scales(
         return ("root",)
     if column.labels is not None:
         return ("identity",)
-    scales = ("identity", "log") if bool((y > 0).all()) else ("identity",)
+    scales: tuple[str, ...] = ("identity",)
+    if bool((y > 0).all()):
+        scales = ("identity", "log")
+    elif _reach_far(y):
+        scales = ("identity", "asinh")
     are_counts = may_be_counts and bool(((y >= 0) & (y == np.rint(y))).all())
     return (*scales, "root") if are_counts else scales
+
+
+def _reach_far(y: Float64[np.ndarray, "rows"]) -> bool:
+    """Whether some numbers lie further out than Gaussian ones do."""
+    low, center, high = np.quantile(y, [0.1, 0.5, 0.9]) if len(y) else np.zeros(3)
+    return bool((np.abs(y - center) > _FAR * (high - low)).any())
 
 
 def _of_no_rows(
