@@ -15,6 +15,9 @@ from cli.cases import numbers, table, write_csv
 from exfam import MaskedTableClassifier, cli, load
 from exfam.cli.commands import form_of
 from exfam.cli.signatures import MODELS
+from exfam.cli.sorts.table_parts import output_names
+from exfam.families import LogStudentT, RoundedRootStudentT, Scaled, SinhStudentT, StudentT
+from exfam.tables.data import Column
 from exfam.tables.estimator.plan import split_rows
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -294,6 +297,20 @@ def test_contributions_of_a_base_add_up_to_the_prediction(results, bases, rows, 
             assert outputs in (["price"], ["log_price"])
             np.testing.assert_allclose(added.iloc[0], wanted, rtol=1e-5)
     assert len(results(*words, "--rows", "[3]", "--top", "2")) == 4
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        (Scaled(StudentT(), 3.0, 2.0), "km"),
+        (Scaled(LogStudentT(), 0.0, 2.0), "log_km"),
+        (RoundedRootStudentT(root=2), "root_km"),
+        (SinhStudentT(bend=5.0), "asinh_km"),
+    ],
+    ids=str,
+)
+def test_outputs_are_called_by_their_scale(family, name):
+    assert output_names(Column("km", "numeric", knots=np.array([0.0, 5.0])), family) == [name]
 
 
 def test_answers_of_a_base_are_called_what_they_are(run, results, bases, rows):

@@ -106,8 +106,11 @@ def test_skewed_numbers_of_which_some_are_zero_are_known_by_their_logarithms():
         random.random(len(x)) < 0.05, 0.0, np.exp(2 * x + 0.3 * random.normal(size=len(x)))
     )
     model = regressor().fit({"x": x[:N]}, y[:N])
-    assert model.model_.columns[model.schema_.index(model.response_)].unit.scale == "asinh"
+    unit = model.model_.columns[model.schema_.index(model.response_)].unit
+    assert unit.scale == "asinh"
     shown = {"x": x[N:]}
+    outputs = model.experts(shown, [model.response_]).outputs[:, 0, 0]
+    np.testing.assert_allclose(outputs, np.arcsinh(model.predict(shown) / unit.bend), rtol=1e-6)
     inside = np.abs(model.predict(shown) - y[N:]) < 0.5 * (1 + y[N:])
     assert inside.mean() > 0.7
     straight = scipy.stats.norm(y[:N].mean(), y[:N].std()).logpdf(y[N:]).mean()

@@ -56,8 +56,9 @@ says how many maps before), and attention; all rows of a site and a time add up 
 --groups names times. Of a network alone (--base none), and with --per-head, weights.
 
 Of a model of a table: a row for each row of the file and each of its cells, with what it adds
-to each logit of the response, or to a number, its logarithm or its root, beside "(average
-row)"; "(rest)" is what has no exact parts, and all rows add up to the prediction. Of an
+to each logit of the response, or to a number, its logarithm, its root or its asinh (of the
+number in units of the family's bend), beside "(average row)"; "(rest)" is what has no exact
+parts, and all rows add up to the prediction. Of an
 attention network (--base none) each cell that is there, with its weight, and what it adds to
 each logit (of numbers, to the parameters of the distribution); the sums over all cells are
 the logits, exactly. "(nothing)" is a row without any known cell."""

@@ -279,10 +279,12 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     kind = "masked-table-regressor"
     family: Any = parameter(
         OrWord("auto", OrWord("binned", Families())),
-        'the distribution of the response: "auto", Student\'s t of it or of its logarithms, whose '
-        "heavy tails bear rows unlike those of training (of the attention network of 4 degrees of "
-        "freedom), or, where all are whole numbers from 0 and held-out rows prefer it, or `kinds` "
-        'has "count", a distribution of counts; or "student-t". The attention network alone knows '
+        'the distribution of the response: "auto", Student\'s t of it, of its logarithms or, '
+        "of skewed numbers of which some are 0 or negative, of their inverse hyperbolic sines, "
+        "whose heavy tails bear rows unlike those of training (of the attention network of 4 "
+        "degrees of freedom), or, where all are whole numbers from 0 and held-out rows prefer it, "
+        'or `kinds` has "count", a distribution of counts; or "student-t". The attention network '
+        "alone knows "
         '"gaussian", "poisson", "negative-binomial", "gamma", "exponential", an instance such as '
         '`Poisson(shift=1)`, or "binned": a histogram of `n_bins` bins of equally many values. '
         "Where rows are held out to choose something, they also decide how wide one with a scale "

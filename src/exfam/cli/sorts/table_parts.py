@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.families import Family, RoundedRootStudentT
+from exfam.families import Family, RoundedRootStudentT, SinhStudentT
 from exfam.tables.data import Column
 
 # Rows of an explanation that stand for no cell.
@@ -40,10 +40,12 @@ def contributions_by_row(
 
 
 def output_names(column: Column, family: Family) -> list[str]:
-    """What contributions add up to: logits of labels, or a number, its logarithm or its root."""
+    """What contributions add up to: logits of labels, or a number on its family's scale."""
     name = column.name
     if column.labels is not None:
         return [f"{name}={label}" for label in column.labels.tolist()]
     if isinstance(family, RoundedRootStudentT):
         return [f"root_{name}"]
+    if isinstance(family, SinhStudentT):
+        return [f"asinh_{name}"]
     return [name if family.has_mean else f"log_{name}"]

@@ -24,9 +24,10 @@ class TableContributions(PlottedResult):
     """What each cell adds to the outputs of each target, beside those of an average row.
 
     Outputs are log-probabilities of labels, less their mean over the labels, and of numbers the
-    location, in the unit or on the logarithmic scale that the family has it in. A cell that is
-    missing adds what its column being missing says, and the product of two columns' numbers adds
-    one half of its term to each. Targets with fewer outputs have zeros after their own.
+    location, in the unit or on the scale (of logarithms, roots or inverse hyperbolic sines) that
+    the family has it in. A cell that is missing adds what its column being missing says, and the
+    product of two columns' numbers adds one half of its term to each. Targets with fewer outputs
+    have zeros after their own.
 
     `linear`: by the linear predictors; `trees`: by the paths through boosted trees
     `start`: of an average row; `rest`: of members without exact parts, which are the network and
