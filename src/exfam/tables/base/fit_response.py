@@ -264,13 +264,25 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     worth = _WORTH_A_SCALE + 1 / len(task.y)
     y, weight, features = task.y[held], task.weight[held], rows.held[0][held].features
     for unit in units:
-        head = _Fold(task, rows, unit.to_unit(task.y), held).linear(_head_of(task, unit))
+        fold = _Fold(task, rows, unit.to_unit(task.y), held)
+        head = fold.linear(_head_of(task, unit))
         if units[-1].of_counts:
             own = -np.average(log_masses(head, features, y, unit=unit), weights=weight)
         else:
-            own = head.validation - np.average(unit.log_slope(y), weights=weight)
+            own = min(head.validation, _nats_of_ridge(fold, least=unit.least))
+            own -= np.average(unit.log_slope(y), weights=weight)
         nats.append(own + (worth if nats else 0.0))
     return units[int(np.argmin(nats))]
+
+
+def _nats_of_ridge(fold: _Fold, *, least: float) -> float:
+    """Of held rows, by plain ridge regression with the spread of rows left out of it."""
+    head, held = StudentHead(), fold.held
+    ridge = fold.ridge(head)
+    spread = max(np.sqrt(ridge.validation / head.variance), least)
+    outputs = ridge.outputs(fold.rows.held[0][held].plain)
+    nats, _, _ = head.nats(outputs, np.log(np.full(1, spread)), fold.y[held])
+    return float(np.average(nats, weights=fold.task.weight[held]))
 
 
 def _head_of(task: ResponseTask, unit: Unit) -> Head:
@@ -308,8 +320,8 @@ def _pooled(
 ) -> tuple[Pool, Gain | None]:
     """The pool by rows that members were not fitted to, at each share of missing cells.
 
-    And what network and trees add to it there, if all rows have their cells. `widens`: as of
-    `pool_numbers`
+    And what network and trees add to it there, if all rows have their cells. `widens`: False for
+    later rows, of whose members less is known
     """
     folds, own = [fold for fold, _ in judged], [np.flatnonzero(is_held) for _, is_held in judged]
     index = np.concatenate(own)
@@ -322,7 +334,7 @@ def _pooled(
             )
             for v in rows.held
         ]
-        pool = pool_labels(log_probs, y, weight)
+        pool = pool_labels(log_probs, y, weight, sharpens=widens)
         return pool, added_to_labels(pool, log_probs[0], y, weight, members=members)
     pairs = [[number_outputs(f, v[r]) for f, r in zip(folds, own, strict=True)] for v in rows.held]
     locations = [np.concatenate([own for own, _ in pair], axis=1) for pair in pairs]

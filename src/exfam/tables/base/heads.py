@@ -117,6 +117,11 @@ class StudentHead:
 
     n_outputs: int = 1
 
+    @property
+    def variance(self) -> float:
+        """In squared scales."""
+        return _DF / (_DF - 2)
+
     def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
         return np.full(1, np.median(y)), np.zeros(1)
 

@@ -125,12 +125,18 @@ def pool_labels(
     log_probs: Sequence[Float64[np.ndarray, "members rows labels"]],
     y: Float64[np.ndarray, "rows"],
     weight: Float64[np.ndarray, "rows"],
+    *,
+    sharpens: bool = True,
 ) -> Pool:
-    """The pool of labels of least nats; `log_probs`: of rows held out, at each of SHARES."""
+    """The pool of labels of least nats; `log_probs`: of rows held out, at each of SHARES.
+
+    `sharpens`: whether it may be surer than its members; not of rows that these were not like
+    """
     weights, share = [], weight / weight.sum()
     for outputs in log_probs:
         free = _minimum(_LabelNats(outputs, y.astype(np.int64), share), len(outputs) + 1)
-        weights.append(_shares_of_labels(free[:-1], len(y)) * np.exp(free[-1]))
+        temperature = np.exp(free[-1] if sharpens else min(free[-1], 0.0))
+        weights.append(_shares_of_labels(free[:-1], len(y)) * temperature)
     return Pool(np.stack(weights), np.zeros((len(weights), 3)))
 
 
