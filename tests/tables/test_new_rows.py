@@ -68,12 +68,6 @@ def test_labels_by_date_are_those_of_their_time():
     assert np.abs(probs[later, 0] - 0.5).mean() < np.abs(probs[~later, 0] - 0.5).mean()
 
 
-def test_a_table_that_predicts_its_dates_takes_all_rows_for_later_ones():
-    table, y = by_day(n=60)
-    model = regressor().fit(table.assign(y=y).drop(columns="x"), table["x"])
-    assert np.isfinite(model.log_score(table.assign(y=y).drop(columns="x"), table["x"]))
-
-
 def test_held_rows_lack_labels_that_no_other_row_has():
     value = np.array([[0.0, 5.0], [1.0, 6.0], [1.0, 7.0], [2.0, np.nan], [0.0, 8.0]])
     cells = Cells(np.zeros((5, 2), np.int32), np.zeros((5, 2), np.float32), value)
@@ -85,7 +79,7 @@ def test_held_rows_lack_labels_that_no_other_row_has():
 
 
 def test_labels_that_rows_have_for_themselves_do_not_make_a_fit_sure():
-    """Names tell the rows of training apart, and say nothing of new ones."""
+    """Each row of training has a name of its own, and new rows have names never seen."""
     random = RANDOM(0)
     kind, x = random.integers(0, 30, N + N_NEW), random.normal(size=N + N_NEW)
     y = x + 0.3 * random.normal(size=len(x))

@@ -80,11 +80,9 @@ def _rows_of(task: ResponseTask, members: Members, random: np.random.Generator) 
     n_masked = _MASKED_VIEWS if members.network else _TREE_VIEWS - 1
     n_masked = n_masked if members.network or members.trees else _LINEAR_VIEWS - 1
     train = training_views(task.code, task.fill, task.cells, random=random, n_masked=n_masked)
-    is_held, held = (
-        np.any(task.held_by, axis=0),
-        without_new_labels(task.code, task.cells, task.held_by),
-    )
-    return _Rows(train, held_views(task.code, task.fill, held, random=random, held=is_held))
+    is_held = np.any(task.held_by, axis=0)
+    cells = without_new_labels(task.code, task.cells, task.held_by)
+    return _Rows(train, held_views(task.code, task.fill, cells, random=random, held=is_held))
 
 
 @dataclass(frozen=True, eq=False)

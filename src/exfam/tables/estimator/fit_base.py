@@ -217,7 +217,7 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
     if not len(rows):
         return _of_no_rows(len(plan.schema), n_labels, code=code, fill=fill)
     y = fit.cells.value[rows, column]
-    # Dates tell which rows are later; of others whole stretches stand for these.
+    # By dates it is known which rows are later; without them whole stretches stand for these.
     in_stretches = fit.in_order and fit.time is None
     held = held_by_fold(len(rows), random=random, in_order=in_stretches)
     own_held = fit.validation[rows]
