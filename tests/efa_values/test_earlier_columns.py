@@ -246,7 +246,7 @@ def test_elements_that_lack_a_value_are_learned_from_and_predicted(same):
             data.loc[np.arange(len(data)) % 3 == k, name] = np.nan
     model = EFA(**COLUMNS, attention="none", family="gaussian").fit(train)
     parts, full = model.score_parts(new), same.score_parts(frame("same", seed=4, n_groups=20))
-    assert parts["a"] == pytest.approx(full["a"], abs=0.2)
+    assert parts["a"] == pytest.approx(full["a"], abs=0.25)
     assert -3.5 < parts["b"] < full["b"]  # of a third of them a is not known
     lacks = new["a"].isna().to_numpy()
     same_value = new.assign(b=np.where(lacks, new.b + 100.0, new.b))

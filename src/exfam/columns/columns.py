@@ -109,20 +109,20 @@ class Columns:
     def numbers(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column of numbers as int64 or floats, NaN where missing.
 
-        A `position` may be a time, or a date in text: it reads as days since 1970, durations as
-        days.
+        A `position` may be a time, or text as `places_in_text` has it: dates read as days since
+        1970, durations as days.
         """
         array = self.check(part)
         if is_text(array.type):
-            dates = dates_in_text(array, name=part.name, dialect=dialect, where=self.origin.row)
+            places = places_in_text(array, name=part.name, dialect=dialect, where=self.origin.row)
             advice = "Convert the column to numbers or dates first."
-            self.complain(part, "be numeric", np.full(len(array), dates is None), advice)
-            array = dates
+            self.complain(part, "be numeric", np.full(len(array), places is None), advice)
+            array = places
         elif is_moment(array.type):
             dialect.check_zone(part.name, zone_of(array.type))
         if is_moment(array.type):
             return days_of(self.moments(part, array))
-        return _to_numbers(array)
+        return numbers_in(array) if types.is_time(array.type) else _to_numbers(array)
 
     def order(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column as numbers or times that sort as it should: text as `sortable_text`."""
@@ -221,6 +221,27 @@ def sortable_text(
 
     Raises DataError naming column, row and remedy for any other text, which has no order.
     """
+    keys = _keys_in_text(texts, name, dialect, where)
+    if keys is not None:
+        return keys
+    raise DataError(
+        f"`order` must hold numbers, dates or names with one number each, such as 't9' and 't10', "
+        f"got {texts[0].as_py()!r} at {where(0)} of column {name!r}. Other text has no order of "
+        "its own: convert the column to numbers, or name the format of dates in `date_format`."
+    )
+
+
+def places_in_text(
+    texts: pa.Array, *, name: str, dialect: Dialect = BY_LOOKING, where: Where = "row {}".format
+) -> pa.Array | None:
+    """As `sortable_text`, with a zone as the dialect has it; None for text that has no order."""
+    keys = _keys_in_text(texts, name, dialect, where)
+    if keys is not None and is_moment(keys.type):
+        _check_zone(texts, name, dialect)
+    return keys
+
+
+def _keys_in_text(texts: pa.Array, name: str, dialect: Dialect, where: Where) -> pa.Array | None:
     numbers = _numbers(texts)
     if numbers is not None:
         dates = _padded_dates(texts, name, where)
@@ -229,30 +250,19 @@ def sortable_text(
         numbers = _numbered(texts)
     if numbers is None and (dialect.date_format is not None or _begins_with_date(texts)):
         numbers = _read_dates(texts, name, dialect, where)
-    if numbers is not None:
-        return numbers
-    raise DataError(
-        f"`order` must hold numbers, dates or names with one number each, such as 't9' and 't10', "
-        f"got {texts[0].as_py()!r} at {where(0)} of column {name!r}. Other text has no order of "
-        "its own: convert the column to numbers, or name the format of dates in `date_format`."
-    )
-
-
-def dates_in_text(
-    texts: pa.Array, *, name: str, dialect: Dialect = BY_LOOKING, where: Where = "row {}".format
-) -> pa.Array | None:
-    """As `sortable_text`, of dates alone; None if the column does not begin with a date."""
-    if dialect.date_format is None and not _begins_with_date(texts):
-        return None
-    return times_in_text(texts, name=name, dialect=dialect, where=where)
+    return numbers
 
 
 def times_in_text(texts: pa.Array, *, name: str, dialect: Dialect, where: Where) -> pa.Array:
     """As `exfam.dates.parse_dates`, by the dialect, which keeps what is found, zones included."""
     moments = _read_dates(texts, name, dialect, where)
+    _check_zone(texts, name, dialect)
+    return moments
+
+
+def _check_zone(texts: pa.Array, name: str, dialect: Dialect) -> None:
     first = texts.drop_null()[:1].to_pylist()
     dialect.check_zone(name, OFFSET if first and have_zones(first) else "")
-    return moments
 
 
 def _begins_with_date(texts: pa.Array) -> bool:

@@ -102,7 +102,7 @@ def broken_rule(
         return None if fits else (LABELS, _CONVERT)
     if part.argument == "order":
         return None if is_plain or is_time(kind) else (LABELS, _CONVERT)
-    is_position = is_moment(kind) or types.is_duration(kind) or is_text(kind)
+    is_position = is_time(kind) or is_text(kind)
     fits = is_number(kind, boolean=part.argument != "coordinates")
     if fits or (part.argument == "position" and is_position):
         return None

@@ -1,6 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from exfam.attention import SCORE_KERNELS
 from exfam.checks import ExfamError
+from exfam.columns.parts import ROWS, FrameColumns
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.attributes.enlarge import set_new_items
 from exfam.efa.attributes.estimator import AttributedEstimator
@@ -18,6 +19,7 @@ from exfam.efa.corrected import fit_corrected, fit_without_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
+from exfam.efa.inputs import Inputs
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
@@ -39,6 +41,7 @@ from exfam.estimator.rules import (
     OrWord,
     Positive,
     Whole,
+    listed,
 )
 from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
@@ -259,6 +262,26 @@ class EFA(
     def _check_order(self, groups: Groups) -> None:
         check_order(groups, direction=self.direction, encoding=self.encoding)
 
+    @property
+    def _stands_by_order(self) -> bool:
+        """Whether values, of no items, are where the numbers or times of their `order` say."""
+        is_plain = self.position is None and self.item is None and self.base != "none"
+        order = () if self.order == ROWS else listed(self.order)
+        return is_plain and self.value is not None and len(order) == 1
+
+    def _columns(self) -> FrameColumns | None:
+        columns = super()._columns()
+        if columns is None or not self._stands_by_order:
+            return columns
+        return replace(columns, position=columns.order)
+
+    def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
+        inputs = super()._inputs(X, unknown=unknown)
+        # Older versions knew of places only what `position` said.
+        if self._stands_by_order and self.resolved_.get("position") is None:
+            return replace(inputs, groups=inputs.groups.with_(position=None))
+        return inputs
+
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
         self.gain_ = self.value_gain_ = self.column_gain_ = None
@@ -272,6 +295,8 @@ class EFA(
         elif has_base and has_value_base(plan) and not plan.items:
             kind = "values"
         self.resolved_ = resolved(self, kind=kind, size=plan.size)
+        if self._stands_by_order:
+            self.resolved_["position"] = None if plan.train.position is None else self.order
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
             "schedule": schedule_of(kind, plan.size),

@@ -155,7 +155,9 @@ def _open(folder: Any, columns: FrameColumns | None) -> Groups:
     for argument in () if columns is None or held is None else fields(FrameColumns):
         named, there = (list(listed(getattr(names, argument.name))) for names in (columns, held))
         order = None if columns is None else columns.order
-        if named != there and (argument.name, order) != ("order", ROWS):
+        # A folder without positions may have an order.
+        is_place = argument.name == "position" and named == listed(order) and not there
+        if named != there and (argument.name, order) != ("order", ROWS) and not is_place:
             shown = [", ".join(map(repr, names)) or "none" for names in (there, named)]
             raise DataError(
                 f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.given import GivenColumn
+from exfam.efa.values.head_counts import closed, counts_of, own_atoms
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import (
     Bernoulli,
@@ -74,7 +75,7 @@ def auto_family(
         if low >= 0 and high <= 1:
             return Bernoulli()
         is_short = 1 < n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels
-        if is_short and not (0 <= found.low <= 1 and _is_rare(found, n_levels)):
+        if is_short and not _has_open_ends(found, n_levels):
             return Ordinal(n_levels, start=low)
         if low >= 0:
             start = min(low, 1)
@@ -102,7 +103,7 @@ def auto_family(
 class _Summary(NamedTuple):
     """Of observed values: how many, whether whole, or half, the ends, and different ones.
 
-    `n_highest`: how many are the highest; `n_zeros`, `n_ones`: how many are 0 and 1
+    `n_lowest`, `n_highest`: how many are at the ends; `n_zeros`, `n_ones`: how many are 0 and 1
     """
 
     n: int
@@ -111,21 +112,35 @@ class _Summary(NamedTuple):
     low: float
     high: float
     distinct: set[float]
+    n_lowest: int
     n_highest: int
     n_zeros: int
     n_ones: int
 
 
-def _is_rare(found: _Summary, n_levels: int) -> bool:
-    """Whether the largest value occurs so seldom that larger ones are likely to come."""
-    few = found.n_highest <= FEW_TIMES
-    share, most = found.n_highest / found.n, FEW_LEVELS if found.low else FEW_FROM_ZERO
+def _has_open_ends(found: _Summary, n_levels: int) -> bool:
+    """Whether an end occurs so seldom that values beyond it are likely to come.
+
+    Ratings from 2 or 3 on are from 1 on, and nothing is below 0 of what begins there.
+    """
+    if found.low in (0, 1):
+        most = FEW_LEVELS if found.low else FEW_FROM_ZERO
+        return _is_rare(found.n_highest, found.n, n_levels, most)
+    if found.low in (2, 3):
+        return False
+    ends = (found.n_lowest, found.n_highest)
+    return any(_is_rare(count, found.n, n_levels, FEW_LEVELS) for count in ends)
+
+
+def _is_rare(count: int, n: int, n_levels: int, most: int) -> bool:
+    share, few = count / n, count <= FEW_TIMES
     return share < RARE or (few and (share < FEW_SHARE or n_levels > most))
 
 
 def _summary(groups: Groups, column: str) -> _Summary:
     """Piece by piece: values may be many."""
-    n, n_highest, are_whole, are_half, low, high = 0, 0, True, True, math.inf, -math.inf
+    n, n_lowest, n_highest, low, high = 0, 0, 0, math.inf, -math.inf
+    are_whole = are_half = True
     n_zeros = n_ones = 0
     distinct = set[float]()
     for chunk in groups.chunks():
@@ -135,14 +150,17 @@ def _summary(groups: Groups, column: str) -> _Summary:
             continue
         n += len(value)
         n_zeros, n_ones = n_zeros + int((value == 0).sum()), n_ones + int((value == 1).sum())
-        highest = float(value.max())
-        n_highest = (n_highest if highest <= high else 0) + int((value == max(high, highest)).sum())
-        low, high = min(low, float(value.min())), max(high, highest)
+        lowest, highest = min(low, float(value.min())), max(high, float(value.max()))
+        n_lowest = (n_lowest if lowest == low else 0) + int((value == lowest).sum())
+        n_highest = (n_highest if highest == high else 0) + int((value == highest).sum())
+        low, high = lowest, highest
         are_whole = are_whole and bool((value == np.floor(value)).all()) and abs(high) < 2**53
         are_half = are_half and bool((2 * value == np.floor(2 * value)).all())
         if are_half and high - low < MOST_LEVELS:
             distinct |= set(np.unique(value).tolist())
-    return _Summary(n, are_whole, are_half, low, high, distinct, n_highest, n_zeros, n_ones)
+    return _Summary(
+        n, are_whole, are_half, low, high, distinct, n_lowest, n_highest, n_zeros, n_ones
+    )
 
 
 def _best(
@@ -196,8 +214,11 @@ class _Fit:
         base, kept = fit_and_keep(standard, n_items, scaled.of_units, options, judged=False)
         value = torch.from_numpy(cells.value[kept.cells])
         predicted = scaled if isinstance(scaled, Scaled) else base.family
-        group = cells.group[kept.cells]
-        return cls(predicted, value, base.eta_of(kept.features), group, len(base.numbers))
+        group, eta = cells.group[kept.cells], base.eta_of(kept.features)
+        if isinstance(base.family, RoundedStudentT):
+            known = value.numpy()
+            eta = closed(eta, own_atoms(base.family, known, counts_of(known)))
+        return cls(predicted, value, eta, group, len(base.numbers))
 
     @cached_property
     def nats(self) -> Float64[np.ndarray, "cells"]:

@@ -89,6 +89,11 @@ class ValueCells:
         tied = None if self.tied is None else self.tied[rows]
         return ValueCells(offset, self.item[rows], self.value[rows], tied, *self._more(rows))
 
+    def alone(self, rows: Int64[np.ndarray, "some"]) -> "ValueCells":
+        """Some cells, each as a group of its own: no other value is known of it."""
+        offset = np.arange(len(rows) + 1)
+        return ValueCells(offset, self.item[rows], self.value[rows], None, *self._more(rows))
+
     def _more(self, rows: np.ndarray) -> list[Any]:
         """Values as they are, log exposures, points and what is given, of some cells."""
         columns = (self.own, self.log_size, self.point, self.given)

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.class_tables import Counted
@@ -41,6 +41,8 @@ _AT_SIZES = _AT_POOL + N_POOL
 _START_DF, _START_BIAS, _N_SIZES = 7.0, -1.0, 4
 # Of that many most frequent counts each has a probability of its own.
 MOST_ATOMS = 40
+# Parameters before those of atoms, and a weight of none.
+_N_SMOOTH, _CLOSED = 3, -1e3
 # All atoms of so many cells are gone through in a step.
 _MOST_CELLS = 15_000
 
@@ -58,6 +60,32 @@ def with_atoms(
     often = np.argsort(-count, kind="stable")[:most]
     atoms = sorted(known[often[count[often] > 1]].astype(np.int64).tolist())
     return RoundedStudentT(start=family.start, atoms=tuple(atoms))
+
+
+def counts_of(value: Float64[np.ndarray, "cells"]) -> Int64[np.ndarray, "cells"]:
+    """How many cells have the value of each."""
+    _, place, count = np.unique(value, return_inverse=True, return_counts=True)
+    return count[place]
+
+
+def own_atoms(
+    family: RoundedStudentT, value: Values, n_equal: Int64[np.ndarray, "cells"]
+) -> Int64[np.ndarray, "two closed"]:
+    """Cells whose value occurs twice, and which parameter is the weight of its atom.
+
+    Without the cell's own value, as a new cell is, it would be no atom.
+    """
+    atoms = np.array(family.atoms, dtype=np.float64)
+    cells = np.flatnonzero((n_equal == 2) & np.isin(value, atoms))
+    return np.stack([cells, _N_SMOOTH + np.searchsorted(atoms, value[cells])])
+
+
+def closed(eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "two closed"]) -> Tensor:
+    """Parameters where these weights are all but 0."""
+    if not own.shape[1]:
+        return eta
+    row, column = torch.from_numpy(own)
+    return eta.index_put((row, column), torch.full((len(row),), _CLOSED, dtype=eta.dtype))
 
 
 @dataclass(frozen=True)
@@ -86,11 +114,15 @@ class CountHead:
     def fit(self, data: HeadData, value: Values) -> Found:
         """Numbers of the location, the scale, log(df - 1), and of the atoms' pool and weight."""
         few = np.arange(min(len(value), _MOST_CELLS))
-        data, value = replace(data, features=data.features.take(few)), value[few]
+        none = np.zeros((2, 0), dtype=np.int64)
+        n_equal, value = data.n_equal, value[few]
+        own = none if n_equal is None else own_atoms(self.family, value, n_equal[few])
+        data = replace(data, features=data.features.take(few))
         inputs, y = _inputs(data), torch.from_numpy(value)
 
         def nats(numbers: Numbers) -> Tensor:
-            return -self.family.log_prob(y, self._eta(inputs, data.working, numbers))
+            eta = self._eta(inputs, data.working, numbers)
+            return -self.family.log_prob(y, closed(eta, own))
 
         start = [*location_start(), *scale_start(), math.log(_START_DF - 1)]
         if data.table is not None:
@@ -130,7 +162,7 @@ class CountHead:
             eta[..., 2:3],
         ]
         if self.family.atoms:
-            columns.append(eta[..., 3:] + change[..., 2:])
+            columns.append(eta[..., _N_SMOOTH:] + change[..., 2:])
         return torch.cat(columns, -1)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.efa.values.class_tables import ClassTable
@@ -43,13 +43,15 @@ Found = Float64[np.ndarray, "numbers"]
 class HeadData:
     """Features of cells, the working scale, and the table of what is counted.
 
-    `log_size`: what is added to the first parameter of each cell, where there are exposures
+    `log_size`: what is added to the first parameter of each cell, where there are exposures;
+    `n_equal`: how many cells have each one's value, where atoms were chosen by that
     """
 
     features: ValueFeatures
     working: WorkingScale
     table: ClassTable | None
     log_size: Values | None = None
+    n_equal: Int64[np.ndarray, "cells"] | None = None
 
 
 @dataclass(frozen=True, eq=False)

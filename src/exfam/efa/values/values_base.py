@@ -1,6 +1,6 @@
 """The base of values: working scale, factor model and head, fitted to training groups."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -26,6 +26,7 @@ from exfam.efa.values.features import (
     joined,
 )
 from exfam.efa.values.given import GivenColumn
+from exfam.efa.values.head_counts import CountHead, counts_of
 from exfam.efa.values.head_numbers import HeadData
 from exfam.efa.values.heads import Head, head_of, settled_head
 from exfam.efa.values.near_kernel import NearKernel
@@ -38,6 +39,9 @@ MOST_FOR_HEAD = 40_000
 _MEAN_CELLS, _LEAST_MEAN = 5.0, 1e-9
 # Cells that are predicted at a time.
 BLOCK_CELLS = 500_000
+# One in so many cells is given to the head as one whose group has no other value, too: in training
+# there may be none, and what groups of other sizes say of it is far off.
+_ONE_ALONE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +155,16 @@ class KeptFeatures:
     features: ValueFeatures
     cells: Int64[np.ndarray, "rows"]
 
-    def some(self, most: int) -> "KeptFeatures":
-        """The first ones."""
-        few = np.arange(min(most, len(self.cells)))
-        return KeptFeatures(self.features.take(few), self.cells[few])
+    def take(self, rows: Int64[np.ndarray, "some"]) -> "KeptFeatures":
+        """Those of some cells."""
+        return KeptFeatures(self.features.take(rows), self.cells[rows])
+
+    def mixed_with(self, other: "KeptFeatures", *, seed: int) -> "KeptFeatures":
+        """Both in a random order; the others have no neighbors."""
+        near = np.zeros((len(other.cells), self.features.neighbors.shape[1]))
+        features = joined([self.features, replace(other.features, neighbors=near)])
+        both = KeptFeatures(features, np.concatenate([self.cells, other.cells]))
+        return both.take(np.random.default_rng(seed).permutation(len(both.cells)))
 
 
 def fit_values(
@@ -194,10 +204,13 @@ def fit_and_keep(
     folds = folds_of(cells, seed=options.seed)
     choice = given.rank(folds)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
-    kept = given.cross_fitted(folds, choice, model, table)
+    kept, alone = given.cross_fitted(folds, choice, model, table)
+    has_own_atoms = isinstance(head, CountHead) and head.family != family
+    n_equal = counts_of(own) if has_own_atoms else None
 
     def data(features: ValueFeatures, rows: Int64[np.ndarray, "rows"]) -> HeadData:
-        return HeadData(features, working, table, None if log_size is None else log_size[rows])
+        sizes = None if log_size is None else log_size[rows]
+        return HeadData(features, working, table, sizes, None if n_equal is None else n_equal[rows])
 
     def nats(features: ValueFeatures, rows: Int64[np.ndarray, "rows"]) -> float:
         found = data(features, rows)
@@ -207,7 +220,9 @@ def fit_and_keep(
         return float(head.family.log_prob(torch.from_numpy(own[rows]), eta).mean())
 
     near, kept = given.near(kept, model, nats if judged else None) if options.near else (None, kept)
-    few = kept.some(MOST_FOR_HEAD)
+    few = kept.take(np.arange(min(MOST_FOR_HEAD, len(kept.cells))))
+    if alone is not None:
+        few = few.mixed_with(alone, seed=options.seed)
     numbers = head.fit(data(few.features, few.cells), own[few.cells])
     base = ValuesBase(
         options, head, working, model, table, numbers, choice.scores, choice.prior_items, near
@@ -249,13 +264,15 @@ class _Given:
 
     def cross_fitted(
         self, folds: list[Fold], choice: RankChoice, whole: FactorModel, of_all: ClassTable | None
-    ) -> KeptFeatures:
+    ) -> tuple[KeptFeatures, KeptFeatures | None]:
         """Features of all cells that are held out in some fold, in a random order.
 
-        What all items have in common is that of the whole model: by how much it differs without a
-        fold depends on the values of that fold.
+        And of some of them as if no other value of their group were known, unless it is given the
+        earlier ones, where first values are like that. What all items have in common is that of
+        the whole model: by how much it differs without a fold depends on the values of that fold.
         """
-        parts = []
+        parts, alone = list[KeptFeatures](), list[KeptFeatures]()
+        rng = np.random.default_rng(self.options.seed)
         for number, fold in enumerate(folds):
             model = choice.models.get(number)
             if model is None:
@@ -264,12 +281,18 @@ class _Given:
                 rest = self.cells.take(fold.rest)
                 model = _with_amounts(model, rest, self.head)
                 table = _table_of(self.head, rest, self.n_items)
-            held_out = self.cells.take(fold.held_out)
-            found = features_of(model, table, self.working, held_out, self.options)
-            parts.append(_in_common(found, model, table, whole, of_all))
-        rows = np.concatenate([self.cells.rows_of(fold.held_out) for fold in folds])
-        some = np.random.default_rng(self.options.seed).permutation(len(rows))
-        return KeptFeatures(joined(parts).take(some), rows[some])
+            rows = self.cells.rows_of(fold.held_out)
+            some = rng.permutation(rows)[: len(rows) // _ONE_ALONE + 1]
+            for kept, cells, own in (
+                (parts, self.cells.take(fold.held_out), rows),
+                (alone, self.cells.alone(some), some),
+            ):
+                found = features_of(model, table, self.working, cells, self.options)
+                found = _in_common(found, model, table, whole, of_all)
+                kept.append(KeptFeatures(found, own))
+        all_kept = _joined(parts)
+        order = np.random.default_rng(self.options.seed).permutation(len(all_kept.cells))
+        return all_kept.take(order), None if self.options.causal else _joined(alone)
 
     def near(
         self, kept: KeptFeatures, model: FactorModel, nats: Judge | None
@@ -285,6 +308,11 @@ class _Given:
             return None, kept
         kernel, features = found
         return kernel, replace(kept, features=features.take(np.argsort(order)))
+
+
+def _joined(parts: Sequence[KeptFeatures]) -> KeptFeatures:
+    features = joined([part.features for part in parts])
+    return KeptFeatures(features, np.concatenate([part.cells for part in parts]))
 
 
 def _in_common(
