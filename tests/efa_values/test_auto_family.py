@@ -18,6 +18,7 @@ from exfam.families import (
     Ordinal,
     Poisson,
     RoundedStudentT,
+    SinhStudentT,
     StudentT,
     ZeroInflated,
 )
@@ -58,6 +59,10 @@ def one_group(value):
     ([0, 0, 1, 0, 2, 1, 3, 0, 4, 1, 2], Ordinal(5)),
     ([1, 1, 2, 1, 3, 2, 4, 1, 6, 2, 3], Ordinal(6, start=1)),
     ([np.nan], StudentT()),
+    # Values beyond an end that is rare may come; of few classes all are there.
+    ([*range(-5, 5), *range(-4, 4)], StudentT()),
+    ([*range(-5, 5)] * 3, Ordinal(10, start=-5)),
+    ([*range(70, 80), *range(71, 79)], RoundedStudentT(start=1)),
 ])  # fmt: skip
 def test_families_follow_from_values(value, family):
     assert auto_family(one_group(value), "y", ValueOptions()) == family
@@ -94,6 +99,17 @@ def test_families_are_compared_where_values_allow_several():
         n = len(value)
         cells = ValueCells(6 * np.arange(n + 1), np.tile(np.arange(6), n), value.ravel() * 1.0)
         assert auto_family(as_groups(cells), "y", ValueOptions()) == family
+
+
+def test_skewed_numbers_of_either_sign_are_bent():
+    draw = np.random.default_rng(0)
+    level = 1.5 * draw.normal(size=(60, 1)) + np.linspace(0, 3, 6)
+    for value, family in (
+        (np.sinh(level + 0.5 * draw.normal(size=level.shape)), SinhStudentT),
+        (level + draw.normal(size=level.shape), StudentT),
+    ):
+        cells = ValueCells(6 * np.arange(61), np.tile(np.arange(6), 60), value.ravel())
+        assert isinstance(auto_family(as_groups(cells), "y", ValueOptions()), family)
 
 
 @pytest.mark.parametrize("family", [Hurdle(Poisson()), ZeroInflated(Gamma())], ids=str)

@@ -23,6 +23,7 @@ from exfam.families import (
     Ordinal,
     Poisson,
     RoundedStudentT,
+    SinhStudentT,
     StudentT,
 )
 from exfam.report import write_report
@@ -54,9 +55,10 @@ CASES = {
     "histogram": (Histogram((-1.0, -0.4, 0.1, 0.7, 1.5)), RAW["z"]),
     "gamma": (Gamma(), 1e4 * np.exp(RAW["z"])),
     "log-student-t": (LogStudentT(), np.exp(RAW["z"])),
+    "sinh-student-t": (SinhStudentT(bend=2.0), 5 * RAW["z"]),
     "beta": (Beta(), 1 / (1 + np.exp(-RAW["z"]))),
     "ordinal": (Ordinal(5, start=1), np.clip(np.round(RAW["z"]) + 3, 1, 5)),
-    "poisson": (Poisson(), COUNTS),
+    "poisson": (Poisson(), COUNTS.clip(upper=20.0)),
     "negative-binomial": (NegativeBinomial(), COUNTS),
     "rounded-student-t": (RoundedStudentT(), COUNTS),
 }

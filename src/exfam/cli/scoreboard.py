@@ -10,6 +10,9 @@ import pyarrow as pa
 from exfam.checks import ExfamError
 from exfam.cli.sorts.base import Comparison, Figures
 
+# A lead that the line would show as 0.000 is none.
+_LEAST_LEAD = 0.0005
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -106,7 +109,7 @@ def _rows(
 def _ahead(rows: list[_Row], data: str) -> str:
     """Which baseline is ahead of the model, the first row, by most, and what to do; or nothing."""
     model, *baselines = rows
-    best, most, of = model, 0.0, ""
+    best, most, of = model, _LEAST_LEAD, ""
     for row in baselines:
         same = list(row.figures.nats) == list(model.figures.nats)
         own, others = (

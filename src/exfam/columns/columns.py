@@ -122,7 +122,9 @@ class Columns:
             dialect.check_zone(part.name, zone_of(array.type))
         if is_moment(array.type):
             return days_of(self.moments(part, array))
-        return numbers_in(array) if types.is_time(array.type) else _to_numbers(array)
+        if types.is_time(array.type):
+            array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        return _to_numbers(array)
 
     def order(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column as numbers or times that sort as it should: text as `sortable_text`."""

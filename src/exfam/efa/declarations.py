@@ -65,7 +65,9 @@ class AttributeColumns(Declared, section="Columns of a frame (not needed for `Gr
     )
     position: Any = parameter(
         OrNone(ColumnNames()),
-        "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
+        "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without, or, of "
+        'values without items beside a base and encoding="auto", the numbers or times of that '
+        "column; () for 0, 1, 2 …",
         default=None,
     )
 

@@ -265,9 +265,9 @@ class EFA(
     @property
     def _stands_by_order(self) -> bool:
         """Whether values, of no items, are where the numbers or times of their `order` say."""
-        is_plain = self.position is None and self.item is None and self.base != "none"
+        is_plain = self.position is None and self.encoding == "auto" and self.base != "none"
         order = () if self.order == ROWS else listed(self.order)
-        return is_plain and self.value is not None and len(order) == 1
+        return is_plain and self.item is None and self.value is not None and len(order) == 1
 
     def _columns(self) -> FrameColumns | None:
         columns = super()._columns()
@@ -277,9 +277,14 @@ class EFA(
 
     def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
         inputs = super()._inputs(X, unknown=unknown)
-        # Older versions knew of places only what `position` said.
-        if self._stands_by_order and self.resolved_.get("position") is None:
-            return replace(inputs, groups=inputs.groups.with_(position=None))
+        place, groups = self.resolved_.get("position"), inputs.groups
+        if place is None and self._stands_by_order:  # older versions, or folders without places
+            return replace(inputs, groups=groups.with_(position=None))
+        if place is not None and groups.position is None and not self._has_items:
+            raise ExfamError(
+                "`X` must say where values are, as in training, got Groups without `position`. "
+                f"Pass positions, or a frame or file with the column {place!r}."
+            )
         return inputs
 
     def _fit_members(self, plan: FitPlan) -> None:
@@ -295,8 +300,8 @@ class EFA(
         elif has_base and has_value_base(plan) and not plan.items:
             kind = "values"
         self.resolved_ = resolved(self, kind=kind, size=plan.size)
-        if self._stands_by_order:
-            self.resolved_["position"] = None if plan.train.position is None else self.order
+        if plan.train.position is not None and plan.values:
+            self.resolved_["position"] = self.position or self.order or "position"
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
             "schedule": schedule_of(kind, plan.size),

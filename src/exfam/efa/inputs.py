@@ -156,7 +156,7 @@ def _open(folder: Any, columns: FrameColumns | None) -> Groups:
         named, there = (list(listed(getattr(names, argument.name))) for names in (columns, held))
         order = None if columns is None else columns.order
         # A folder without positions may have an order.
-        is_place = argument.name == "position" and named == listed(order) and not there
+        is_place = argument.name == "position" and named == list(listed(order)) and not there
         if named != there and (argument.name, order) != ("order", ROWS) and not is_place:
             shown = [", ".join(map(repr, names)) or "none" for names in (there, named)]
             raise DataError(

@@ -32,8 +32,9 @@ class ValueExplanation(PlottedResult):
 
     Of each element: its row, group, item and value (NaN if not observed), the predicted `center`,
     as `predict` gives it, the `nats` of the value, and the `location`: the mean by the base's
-    factor model, in the unit of values, of log(value + a constant) or of log(value / (1 - value))
-    where `transform` is "identity", "log" ("log above 0" leaves zeros out) or "logit".
+    factor model, in the unit of values, of log(value + a constant), log(value / (1 - value)) or
+    asinh(value / a constant) where `transform` is "identity", "log" ("log above 0" leaves zeros
+    out), "logit" or "asinh".
 
     Of each entry: its `element`'s number, the `part`, and what it adds `to_location`, `to_center`
     and `to_nats`. Entries of an element add up to its three numbers. Location is linear: "overall",
@@ -235,6 +236,8 @@ def _unit(family: Family, working: WorkingScale) -> LocationUnit:
     center, scale = (family.center, family.scale) if isinstance(family, Scaled) else (0.0, 1.0)
     if working.transform == "identity":
         return LocationUnit(center + scale * working.mean, scale * working.sd)
+    if working.transform == "asinh":  # whose constant is in that unit
+        return LocationUnit(working.mean, working.sd)
     return LocationUnit(working.mean + float(np.log(scale)), working.sd)
 
 

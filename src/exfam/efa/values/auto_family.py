@@ -25,6 +25,7 @@ from exfam.families import (
     Ordinal,
     RoundedStudentT,
     Scaled,
+    SinhStudentT,
     StudentT,
     ZeroInflated,
     scaled_to,
@@ -44,6 +45,10 @@ N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
 # It is fitted only where shares of the bins are further than this, in nats, from those predicted
 # for so many values without it, which costs a twentieth.
 _LEAST_MISSED, _FOR_SHARES = 0.005, 2_000
+# Numbers are compared with their inverse hyperbolic sines where the middle of the 5th and the 95th
+# percentile is so far from the median, in units of the distance of both, or these two are so many
+# times as far apart as the quartiles. A Gaussian has 0 and 2.4.
+SKEWED, WIDE = 0.3, 5.0
 # Of amounts so many zeros are no chance, nor of counts if they are so many times as many as ones.
 MANY_ZEROS, TIMES_ONES = 0.1, 2.0
 # Families are compared on groups with about this many values.
@@ -59,8 +64,9 @@ def auto_family(
     a Bernoulli's; others from 0 on, and those whose largest one is rare, are counts. Where what
     predicts values from the others of their group is ahead by it, counts have a negative binomial
     distribution in place of one with heavy tails, or a zero-inflated one where zeros are many, real
-    numbers a histogram in place of a Student t, as where they have several peaks, and those above 0
-    a gamma or a log Student t. Amounts of which a tenth or more are 0 have zeros with a probability
+    numbers a histogram in place of a Student t, as where they have several peaks, those above 0 a
+    gamma or a log Student t, and skewed ones of either sign a Student t of their inverse hyperbolic
+    sine. Amounts of which a tenth or more are 0 have zeros with a probability
     of their own.
 
     >>> groups = Groups(start=[0], stop=[3], values={"stars": np.array([4.0, 5.0, 2.0])})
@@ -84,7 +90,7 @@ def auto_family(
                 many.append(ZeroInflated(NegativeBinomial()))
             heavy = RoundedStudentT(start=start)
             return _best(groups, column, heavy, many, options=options, known=known, n=found.n)
-    if found.are_half and found.n:
+    if found.are_half and not found.are_whole:
         # The worst may be missing here, too.
         least = 0.5 if 0.5 < found.low <= 1.5 else found.low
         n_levels = int(2 * (found.high - least)) + 1
@@ -96,8 +102,25 @@ def auto_family(
         return _best(
             groups, column, usual, [ZeroInflated(Gamma())], options=options, known=known, n=found.n
         )
-    others: list[Family] = [LogStudentT(), Gamma()] if found.low > 0 else []
+    others: list[Family] = [LogStudentT(), Gamma()] if found.low > 0 else _bent(groups, column)
     return _best(groups, column, StudentT(), others, options=options, known=known, n=found.n)
+
+
+def _bent(groups: Groups, column: str) -> list[Family]:
+    """Families on an inverse hyperbolic sine, for numbers of either sign that are far from normal.
+
+    They are bent at the median number without its sign, and at a tenth of it.
+    """
+    value = value_cells(next(groups.chunks()), column).only_observed().value
+    if len(value) < LEAST_TO_COMPARE:
+        return []
+    low, first, middle, third, high = np.quantile(value, (0.05, 0.25, 0.5, 0.75, 0.95))
+    is_skewed = abs(low + high - 2 * middle) > SKEWED * (high - low)
+    is_wide = high - low > WIDE * (third - first)
+    usual = float(np.median(np.abs(value)))
+    if usual == 0 or not (is_skewed or is_wide):
+        return []
+    return [SinhStudentT(bend * usual) for bend in (1.0, 0.1)]
 
 
 class _Summary(NamedTuple):

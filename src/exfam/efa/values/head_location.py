@@ -59,9 +59,10 @@ Columns = Float64[Tensor, "cells params"]
 class Link:
     """How location, log scale and one more number become parameters, and what moves these.
 
-    `transform`: the working scale, of values and a shift. `spread`: the unit of a change of the
-    first parameter; the second one, if any, is `dispersion` times log s, and changes by it.
-    `reads_amounts`: whether sums of values say something that those of their logarithms do not.
+    `transform`: the working scale, of values and a shift, of "asinh" the bend. `spread`: the unit
+    of a change of the first parameter; the second one, if any, is `dispersion` times log s, and
+    changes by it. `reads_amounts`: whether sums of values say something that those of their
+    logarithms do not.
     """
 
     transform: str
@@ -141,6 +142,7 @@ LINKS = {
     "student-t": Link("identity", _reals, _by_log_scale, 1.0),
     "log-normal": Link("log", _reals, _by_log_scale, 1.0),
     "log-student-t": Link("log", _reals, _by_log_scale, 1.0),
+    "sinh-student-t": Link("asinh", _reals, _by_log_scale, 1.0, shift=lambda family: family.bend),
     "poisson": Link("log", _log_means, _one, shift=_half, reads_amounts=True),
     "negative-binomial": Link("log", _both, _by_shape, -2.0, shift=_half, reads_amounts=True),
     "gamma": Link("log", _both, _by_shape, -2.0, reads_amounts=True),

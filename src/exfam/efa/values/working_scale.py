@@ -1,4 +1,4 @@
-"""The scale values are modeled on: themselves, their logarithm or their logit, standardized."""
+"""The scale values are modeled on: themselves or a function of them, standardized."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from exfam.checks import DataError, check_choice
 from exfam.efa.values.cells import ValueCells
 
 # The second logarithm is that of values above 0: others have none.
-TRANSFORMS = ("identity", "log", "log above 0", "logit")
+TRANSFORMS = ("identity", "log", "log above 0", "logit", "asinh")
 
 
 @dataclass(frozen=True)
 class WorkingScale:
-    """z = (t(y) - mean) / sd, with t(y) = y, log(y + shift) or log(y / (1 - y)).
+    """z = (t(y) - mean) / sd, with t(y) = y, log(y + shift), log(y / (1 - y)) or asinh(y / shift).
 
     >>> WorkingScale("log", shift=0.0, mean=0.0, sd=2.0).standardize(np.array([np.e]))
     array([0.5])
@@ -33,6 +33,8 @@ class WorkingScale:
         inner = self.mean + self.sd * z
         if self.transform in ("log", "log above 0"):
             return np.exp(inner) - self.shift
+        if self.transform == "asinh":
+            return self.shift * np.sinh(inner)
         return inner if self.transform == "identity" else 1 / (1 + np.exp(-inner))
 
     def log_slope(self, value: Float64[np.ndarray, "cells"]) -> Float64[np.ndarray, "cells"]:
@@ -44,6 +46,8 @@ class WorkingScale:
             slope -= np.log(np.where(value > 0, value + self.shift, 1.0))
         elif self.transform == "logit":
             slope -= np.log(value) + np.log1p(-value)
+        elif self.transform == "asinh":
+            slope -= np.log(np.hypot(self.shift, value))
         return slope
 
     def _transformed(self, value: np.ndarray) -> np.ndarray:
@@ -51,6 +55,8 @@ class WorkingScale:
             return np.log(value + self.shift)
         if self.transform == "log above 0":
             return np.log(np.where(value > 0, value + self.shift, np.nan))
+        if self.transform == "asinh":
+            return np.arcsinh(value / self.shift)
         return value if self.transform == "identity" else np.log(value) - np.log1p(-value)
 
     def cells(self, cells: ValueCells) -> ValueCells:
