@@ -137,12 +137,16 @@ def _half(family: Family) -> float:
     return 0.5 - float(getattr(family, "shift", 0))
 
 
+def _bend(family: Family) -> float:
+    return float(getattr(family, "bend", 1.0))
+
+
 LINKS = {
     "gaussian": Link("identity", _reals, _by_log_scale, 1.0),
     "student-t": Link("identity", _reals, _by_log_scale, 1.0),
     "log-normal": Link("log", _reals, _by_log_scale, 1.0),
     "log-student-t": Link("log", _reals, _by_log_scale, 1.0),
-    "sinh-student-t": Link("asinh", _reals, _by_log_scale, 1.0, shift=lambda family: family.bend),
+    "sinh-student-t": Link("asinh", _reals, _by_log_scale, 1.0, shift=_bend),
     "poisson": Link("log", _log_means, _one, shift=_half, reads_amounts=True),
     "negative-binomial": Link("log", _both, _by_shape, -2.0, shift=_half, reads_amounts=True),
     "gamma": Link("log", _both, _by_shape, -2.0, reads_amounts=True),
