@@ -28,7 +28,7 @@ def of_equal_groups(n_groups, *, seed, map_value=lambda value: value):
     (StudentT(), lambda value: value),
     (LogStudentT(), np.exp),
     (Ordinal(5, start=1), lambda value: np.clip(np.rint(3 + value), 1, 5)),
-], ids=str)  # fmt: skip
+], ids=["real", "amount", "class"])  # fmt: skip
 def test_what_is_known_without_other_values_is_the_items_law(family, map_value):
     cells = of_equal_groups(150, seed=0, map_value=map_value)
     new = of_equal_groups(150, seed=1, map_value=map_value)
