@@ -134,12 +134,20 @@ def test_dates_in_position_are_days(tmp_path):
         assert groups.position.tolist() == [19722, 19724]
 
 
-def test_other_text_in_position_is_refused(tmp_path):
-    frame = {"user": ["a", "a"], "when": ["t9", "t10"], "rank": [0, 1]}
+def test_text_with_numbers_in_position_is_these(tmp_path):
+    frame = {"user": ["a", "a"], "when": ["t10", "t9"], "rank": [0, 1]}
     names = dict(group="user", item="rank", position="when")
     pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
     for source in (frame, tmp_path / "a.csv"):
-        with pytest.raises(DataError, match="`position` must be numeric, got 't9' at row 0"):
+        assert read(source, **names).position.tolist() == [10, 9]
+
+
+def test_other_text_in_position_is_refused(tmp_path):
+    frame = {"user": ["a", "a"], "when": ["soon", "later"], "rank": [0, 1]}
+    names = dict(group="user", item="rank", position="when")
+    pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
+    for source in (frame, tmp_path / "a.csv"):
+        with pytest.raises(DataError, match="`position` must be numeric, got 'soon' at row 0"):
             read(source, **names)
     pd.DataFrame({**frame, "when": [None, None]}).to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="`position` must not be missing"):
