@@ -70,22 +70,23 @@ def counts_of(value: Float64[np.ndarray, "cells"]) -> Int64[np.ndarray, "cells"]
 
 def own_atoms(
     family: RoundedStudentT, value: Values, n_equal: Int64[np.ndarray, "cells"]
-) -> Int64[np.ndarray, "two closed"]:
-    """Cells whose value occurs twice, and which parameter is the weight of its atom.
-
-    Without the cell's own value, as a new cell is, it would be no atom.
-    """
+) -> Int64[np.ndarray, "three closed"]:
+    """Cells at an atom, which parameter is its weight, and how many cells have its value."""
     atoms = np.array(family.atoms, dtype=np.float64)
-    cells = np.flatnonzero((n_equal == 2) & np.isin(value, atoms))
-    return np.stack([cells, _N_SMOOTH + np.searchsorted(atoms, value[cells])])
+    cells = np.flatnonzero(np.isin(value, atoms))
+    return np.stack([cells, _N_SMOOTH + np.searchsorted(atoms, value[cells]), n_equal[cells]])
 
 
-def closed(eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "two closed"]) -> Tensor:
-    """Parameters where these weights are all but 0."""
+def closed(eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "three closed"]) -> Tensor:
+    """Parameters where these weights are what they would be without the cell's own value.
+
+    An atom that occurs twice would then be none.
+    """
     if not own.shape[1]:
         return eta
-    row, column = torch.from_numpy(own)
-    return eta.index_put((row, column), torch.full((len(row),), _CLOSED, dtype=eta.dtype))
+    row, column, n = torch.from_numpy(own)
+    less = torch.where(n > 2, torch.log1p(-1 / n.clamp_min(2).to(eta.dtype)), _CLOSED)
+    return eta.index_put((row, column), less, accumulate=True)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class CountHead:
     def fit(self, data: HeadData, value: Values) -> Found:
         """Numbers of the location, the scale, log(df - 1), and of the atoms' pool and weight."""
         few = np.arange(min(len(value), _MOST_CELLS))
-        none = np.zeros((2, 0), dtype=np.int64)
+        none = np.zeros((3, 0), dtype=np.int64)
         n_equal, value = data.n_equal, value[few]
         own = none if n_equal is None else own_atoms(self.family, value, n_equal[few])
         data = replace(data, features=data.features.take(few))
