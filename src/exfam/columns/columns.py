@@ -109,15 +109,17 @@ class Columns:
     def numbers(self, part: Part, *, dialect: Dialect = BY_LOOKING) -> Shaped[np.ndarray, "rows"]:
         """A column of numbers as int64 or floats, NaN where missing.
 
-        A `position` may be a time, or text as `places_in_text` has it: dates read as days since
+        A `position` may be a time, or text as `positions_in_text` has it: dates read as days since
         1970, durations as days.
         """
         array = self.check(part)
         if is_text(array.type):
-            places = places_in_text(array, name=part.name, dialect=dialect, where=self.origin.row)
+            positions = positions_in_text(
+                array, name=part.name, dialect=dialect, where=self.origin.row
+            )
             advice = "Convert the column to numbers or dates first."
-            self.complain(part, "be numeric", np.full(len(array), places is None), advice)
-            array = places
+            self.complain(part, "be numeric", np.full(len(array), positions is None), advice)
+            array = positions
         elif is_moment(array.type):
             dialect.check_zone(part.name, zone_of(array.type))
         if is_moment(array.type):
@@ -233,7 +235,7 @@ def sortable_text(
     )
 
 
-def places_in_text(
+def positions_in_text(
     texts: pa.Array, *, name: str, dialect: Dialect = BY_LOOKING, where: Where = "row {}".format
 ) -> pa.Array | None:
     """As `sortable_text`, with a zone as the dialect has it; None for text that has no order."""

@@ -277,13 +277,13 @@ class EFA(
 
     def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
         inputs = super()._inputs(X, unknown=unknown)
-        place, groups = self.resolved_.get("position"), inputs.groups
-        if place is None and self._stands_by_order:  # older versions, or folders without places
+        known, groups = self.resolved_.get("position"), inputs.groups
+        if known is None and self._stands_by_order:  # older versions, or folders without positions
             return replace(inputs, groups=groups.with_(position=None))
-        if place is not None and groups.position is None and not self._has_items:
+        if known is not None and groups.position is None and not self._has_items:
             raise ExfamError(
                 "`X` must say where values are, as in training, got Groups without `position`. "
-                f"Pass positions, or a frame or file with the column {place!r}."
+                f"Pass positions, or a frame or file with the column {known!r}."
             )
         return inputs
 

@@ -156,8 +156,8 @@ def _open(folder: Any, columns: FrameColumns | None) -> Groups:
         named, there = (list(listed(getattr(names, argument.name))) for names in (columns, held))
         order = None if columns is None else columns.order
         # A folder without positions may have an order.
-        is_place = argument.name == "position" and named == list(listed(order)) and not there
-        if named != there and (argument.name, order) != ("order", ROWS) and not is_place:
+        is_position = argument.name == "position" and named == list(listed(order)) and not there
+        if named != there and (argument.name, order) != ("order", ROWS) and not is_position:
             shown = [", ".join(map(repr, names)) or "none" for names in (there, named)]
             raise DataError(
                 f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "

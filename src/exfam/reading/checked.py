@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.columns import label_names, places_in_text, sortable_text, zone_of
+from exfam.columns.columns import label_names, positions_in_text, sortable_text, zone_of
 from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Part, UnknownLabels, look_up
 from exfam.columns.rules import (
@@ -195,7 +195,7 @@ def _keys(texts_and_rows: pa.Table, table: Table, part: Part, dialect: Dialect) 
     def where(index: int) -> str:
         return table.origin.row(int(rows[index]))
 
-    read = sortable_text if part.argument == "order" else places_in_text
+    read = sortable_text if part.argument == "order" else positions_in_text
     keys = read(texts, name=part.name, dialect=dialect, where=where)
     if keys is not None:
         return keys

@@ -56,7 +56,7 @@ def test_ages_are_where_values_stand(by_number):
     {"encoding": "none"},
     {"order": "rows"},
 ], ids=str)  # fmt: skip
-def test_some_models_count_places(options):
+def test_some_models_only_count(options):
     model = EFA(**COLUMNS | {"order": "age", **options}).fit(FRAME)
     assert model.resolved_.get("position") is None
     moved = NEW.assign(age=NEW.age**2)
@@ -69,7 +69,7 @@ def test_some_models_count_places(options):
     lambda age: datetime.date(2024, 1, age),
     lambda age: datetime.time(age, 30),
 ], ids=["name", "time in text", "date", "time"])  # fmt: skip
-def test_orders_of_any_kind_are_places(by_number, write, tmp_path):
+def test_orders_of_any_kind_are_positions(by_number, write, tmp_path):
     one, other = (frame.assign(age=frame.age.map(write)) for frame in (FRAME, NEW))
     model = EFA(**COLUMNS, order="age").fit(one)
     assert model.score(other) == pytest.approx(by_number.score(NEW), abs=0.02)
@@ -78,7 +78,7 @@ def test_orders_of_any_kind_are_places(by_number, write, tmp_path):
         np.testing.assert_allclose(model.log_prob(tmp_path / "new.csv"), model.log_prob(other))
 
 
-def test_folders_that_were_prepared_without_places_are_fitted_and_predicted(tmp_path):
+def test_folders_that_were_prepared_without_positions_are_fitted_and_predicted(tmp_path):
     prepare(FRAME, tmp_path / "old", group="child", order="age", value="size")
     model = EFA(**COLUMNS, order="age").fit(tmp_path / "old")
     assert "position" not in model.resolved_
@@ -89,7 +89,7 @@ def test_folders_that_were_prepared_without_places_are_fitted_and_predicted(tmp_
     np.testing.assert_array_equal(model.log_prob(tmp_path / "new"), by_frame)
 
 
-def test_groups_without_places_are_refused_by_a_model_that_has_some(by_number):
+def test_groups_without_positions_are_refused_by_a_model_that_has_some(by_number):
     n = len(NEW)
     bare = Groups(start=np.arange(0, n, 4), stop=np.arange(4, n + 1, 4), ordered=True,
                   values={"size": NEW["size"].to_numpy()})  # fmt: skip
