@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.given import GivenColumn
-from exfam.efa.values.head_counts import closed, counts_of, own_atoms
+from exfam.efa.values.head_counts import counts_of, own_atoms, without_own_value
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import (
     Bernoulli,
@@ -240,7 +240,7 @@ class _Fit:
         group, eta = cells.group[kept.cells], base.eta_of(kept.features)
         if isinstance(base.family, RoundedStudentT):
             known = value.numpy()
-            eta = closed(eta, own_atoms(base.family, known, counts_of(known)))
+            eta = without_own_value(eta, own_atoms(base.family, known, counts_of(known)))
         return cls(predicted, value, eta, group, len(base.numbers))
 
     @cached_property

@@ -42,7 +42,7 @@ _START_DF, _START_BIAS, _N_SIZES = 7.0, -1.0, 4
 # Of that many most frequent counts each has a probability of its own.
 MOST_ATOMS = 40
 # Parameters before those of atoms, and a weight of none.
-_N_SMOOTH, _CLOSED = 3, -1e3
+_N_SMOOTH, _NO_WEIGHT = 3, -1e3
 # All atoms of so many cells are gone through in a step.
 _MOST_CELLS = 15_000
 
@@ -64,20 +64,22 @@ def with_atoms(
 
 def counts_of(value: Float64[np.ndarray, "cells"]) -> Int64[np.ndarray, "cells"]:
     """How many cells have the value of each."""
-    _, place, count = np.unique(value, return_inverse=True, return_counts=True)
-    return count[place]
+    _, index, count = np.unique(value, return_inverse=True, return_counts=True)
+    return count[index]
 
 
 def own_atoms(
     family: RoundedStudentT, value: Values, n_equal: Int64[np.ndarray, "cells"]
-) -> Int64[np.ndarray, "three closed"]:
+) -> Int64[np.ndarray, "three own"]:
     """Cells at an atom, which parameter is its weight, and how many cells have its value."""
     atoms = np.array(family.atoms, dtype=np.float64)
     cells = np.flatnonzero(np.isin(value, atoms))
     return np.stack([cells, _N_SMOOTH + np.searchsorted(atoms, value[cells]), n_equal[cells]])
 
 
-def closed(eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "three closed"]) -> Tensor:
+def without_own_value(
+    eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "three own"]
+) -> Tensor:
     """Parameters where these weights are what they would be without the cell's own value.
 
     An atom that occurs twice would then be none.
@@ -85,7 +87,7 @@ def closed(eta: Float64[Tensor, "cells params"], own: Int64[np.ndarray, "three c
     if not own.shape[1]:
         return eta
     row, column, n = torch.from_numpy(own)
-    less = torch.where(n > 2, torch.log1p(-1 / n.clamp_min(2).to(eta.dtype)), _CLOSED)
+    less = torch.where(n > 2, torch.log1p(-1 / n.clamp_min(2).to(eta.dtype)), _NO_WEIGHT)
     return eta.index_put((row, column), less, accumulate=True)
 
 
@@ -123,7 +125,7 @@ class CountHead:
 
         def nats(numbers: Numbers) -> Tensor:
             eta = self._eta(inputs, data.working, numbers)
-            return -self.family.log_prob(y, closed(eta, own))
+            return -self.family.log_prob(y, without_own_value(eta, own))
 
         start = [*location_start(), *scale_start(), math.log(_START_DF - 1)]
         if data.table is not None:
